@@ -67,11 +67,12 @@ soak: setup  ## 10,000 trials and 1,000 bitstream loads with memory, descriptors
 nightly: setup  ## a million random instructions, RTL against golden, for each of seven builds (half an hour)
 	$(HOST)/bin/python -m tests.rtl.nightly
 
-linux-board: setup  ## build the image of the board that QEMU emulates (needs Debian packages; ten to thirty minutes, once)
-	$(HOST)/bin/python -m hilt.virtual.linux
+linux-board: setup  ## build the images of the boards that QEMU emulates (needs Debian packages; ten to thirty minutes each, once)
+	$(HOST)/bin/python -m hilt.virtual.linux armhf
+	$(HOST)/bin/python -m hilt.virtual.linux arm64
 
 linux: export HILT_LINUX_BOARD := 1
-linux: linux-board  ## panics, power cuts, a full card and more on the board that QEMU emulates (half an hour)
+linux: linux-board  ## panics, power cuts, a full card and more on the boards that QEMU emulates (an hour)
 	$(HOST)/bin/pytest -s tests/linux
 
 networks: export HILT_NETWORKS := 1

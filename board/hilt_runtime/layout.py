@@ -43,6 +43,8 @@ def fold(data: Any, packed: Any, kernel: int, stride: int, left: int) -> None:
     for offset in range(kernel):
         begin = max(0, -((offset - left) // stride))
         end = min(columns, (width - 1 + left - offset) // stride + 1)
+        if end <= begin:  # in padding alone
+            continue
         first = begin * stride + offset - left
         for image in range(images):
             outer, inner = divmod(image, batch)

@@ -207,7 +207,7 @@ class Network:
 
     def _all(self, values: Dict[str, Any]) -> Dict[str, Any]:
         """Return every tensor of the network: those of the processor, and those in VTA's memory."""
-        tensors = {name: value for name, value in values.items() if name not in self._own}
+        tensors = {name: value for name, value in values.items() if name and name not in self._own}
         for name, facts in self.bundle.manifest["packed"].items():
             if name not in tensors:
                 self._read_back(facts["buffer"])

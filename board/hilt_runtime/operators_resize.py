@@ -42,6 +42,10 @@ def _positions(size: int, length: int, scale: float, attributes: Attributes) -> 
         return index * (length - 1) / (size - 1) if size > 1 else np.zeros(size)
     if mode == "pytorch_half_pixel" and size == 1:
         return np.zeros(size)
+    if mode == "tf_half_pixel_for_nn":
+        return (index + 0.5) / scale
+    if mode == "half_pixel_symmetric":
+        return (index + 0.5) / scale - 0.5 + length / 2 * (1 - size / (scale * length))
     if mode in ("half_pixel", "pytorch_half_pixel"):
         return (index + 0.5) / scale - 0.5
     raise ValueError("Resize with coordinate_transformation_mode {} is not known".format(mode))

@@ -24,11 +24,11 @@ from hilt.store import RunState, Store, Trial, database_path
 from hilt.trial import Outcome
 from hilt.virtual.board_model import board_model
 from hilt.virtual.directory import USER, BoardDirectory
+from hilt.virtual.linux.computer import COMPUTERS
 from hilt.virtual.linux.monitor import Monitor
 from hilt.virtual.linux.system import CONSOLE
 from hilt.virtual.supervisor_control import SupervisorControl
 
-BOARD = "virtual:pynq_linux"
 WORKLOAD = "conv2d:n=1,ci=16,h=8,w=8,co=16,k=3x3,s=1x1,p=1x1"
 TRIALS = 120
 """Enough for the run to outlast the seconds that an event takes to reach the board."""
@@ -39,9 +39,12 @@ _PANIC_SECONDS = 60.0
 class Desk:
     """The board on the desk, as the person sees it who stands before it."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, model: str) -> None:
         self.home = home
-        self.directory = BoardDirectory("pynq_linux")
+        self.board = f"virtual:{model}"
+        self.model = board_model(model)
+        self.computer = COMPUTERS[self.model.computer]
+        self.directory = BoardDirectory(model)
 
     def endpoint(self) -> Endpoint:
         control = SupervisorControl.find(self.directory)
@@ -55,7 +58,7 @@ class Desk:
     @contextlib.contextmanager
     def on(self) -> Iterator[None]:
         """Keep the board switched on; it goes off a minute after its last user, which an SSH session is not."""
-        with SupervisorControl.hold(self.directory, board_model("pynq_linux")) as control:
+        with SupervisorControl.hold(self.directory, self.model) as control:
             control.power_on()
             yield
 

@@ -16,10 +16,11 @@ import pytest
 
 from hilt.link.errors import LinkError
 from hilt.store import Trial
-from hilt.virtual.linux.computer import ARMHF
+from hilt.virtual.board_model import BOARD_MODELS
+from hilt.virtual.linux.computer import COMPUTERS
 from hilt.virtual.linux.image import built_image
 from tests.e2e.conftest import stop_boards
-from tests.linux.board import BOARD, TRIALS, Desk, hilt, tune
+from tests.linux.board import TRIALS, Desk, hilt, tune
 
 ALL = os.environ.get("HILT_LINUX_BOARD") == "1"
 NETWORK_GONE_SECONDS = 60.0
@@ -29,33 +30,34 @@ nightly = pytest.mark.skipif(not ALL, reason="`make linux` runs it")
 pytestmark = [pytest.mark.timeout(1800), pytest.mark.slow]
 
 
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    if shutil.which(ARMHF.emulator) is None:
-        pytest.skip(f"no {ARMHF.emulator}: apt-get install qemu-system-arm")
-    if built_image(ARMHF) is None:
-        pytest.skip("the emulated board's image is not built: make linux-board")
+@pytest.fixture(scope="module", params=[name for name, model in BOARD_MODELS.items() if model.computer])
+def desk(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Desk]:
+    computer = COMPUTERS[BOARD_MODELS[request.param].computer]
+    if shutil.which(computer.emulator) is None:
+        pytest.skip(f"no {computer.emulator}: apt-get install qemu-system-arm")
+    if built_image(computer) is None:
+        pytest.skip(f"the {computer.architecture} image is not built: make linux-board")
     home = tmp_path_factory.mktemp("linux") / "hilt-home"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HILT_HOME", str(home))
-        yield Desk(home)
+        yield Desk(home, request.param)
         stop_boards(home)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(desk: Desk) -> list[Trial]:
     began = time.monotonic()
-    records, _, said = tune(desk.home, BOARD)
+    records, _, said = tune(desk.home, desk.board)
     print(f"\nundisturbed: boot, deployment and {TRIALS} trials in {time.monotonic() - began:.0f} s {said}")
     return records
 
 
 def test_the_check_goes_from_ssh_to_the_canary(desk: Desk) -> None:
     began = time.monotonic()
-    text = hilt("boards", "check", BOARD)
+    text = hilt("boards", "check", desk.board)
     print(f"\n{text}check: {time.monotonic() - began:.0f} s")
     assert "canary" in text and "Debian GNU/Linux 12" in text
-    assert desk.output("uname", "-m").strip() == "armv7l"
+    assert desk.output("dpkg", "--print-architecture").strip() == desk.computer.architecture
     assert desk.output("systemctl", "is-active", "ssh").strip() == "active"
 
 
@@ -64,7 +66,7 @@ def test_its_records_are_those_of_the_model_on_this_machine(desk: Desk, undistur
     """Another processor, another compiler, another word size: the same trials and the same cycles."""
     assert len(undisturbed) == TRIALS
     assert sum(each.cycles is not None for each in undisturbed) >= 4
-    assert tune(desk.home, "virtual:pynq")[0] == undisturbed
+    assert tune(desk.home, f"virtual:{desk.model.parameters}")[0] == undisturbed
 
 
 def kill_agent(desk: Desk) -> None:
@@ -124,6 +126,6 @@ def set_clock_back(desk: Desk) -> None:
 def test_it_recovers_with_the_records_of_an_undisturbed_run(
     desk: Desk, undisturbed: list[Trial], happens: Callable[[Desk], None]
 ) -> None:
-    records, seconds, said = tune(desk.home, BOARD, lambda: happens(desk))
+    records, seconds, said = tune(desk.home, desk.board, lambda: happens(desk))
     print(f"\n{happens.__name__}: the run ended {seconds:.0f} s later {said}")
     assert records == undisturbed

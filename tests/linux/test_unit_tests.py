@@ -1,4 +1,4 @@
-"""The board's unit tests on the board: 32 bits, ARM, Debian's Python and numpy."""
+"""The board's unit tests on the emulated boards: ARM with 32 and with 64 bits, Debian's Python and numpy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hilt.virtual.linux.computer import ARMHF
+from hilt.virtual.linux.computer import Computer
 from tests.linux.board import Desk
 from tests.linux.test_linux_board import desk, nightly
 
@@ -31,10 +31,10 @@ NEEDS_COMPILER = "tests/unit/board/test_public_time.py"
 SECONDS = 1700.0
 
 
-def packed(tmp_path: Path) -> bytes:
+def packed(computer: Computer, tmp_path: Path) -> bytes:
     """Return the tar of the sources and of the packages that the tests need."""
     site = tmp_path / "site"
-    platforms = [word for each in ARMHF.wheel_platforms for word in ("--platform", each)]
+    platforms = [word for each in computer.wheel_platforms for word in ("--platform", each)]
     wheels = ["--only-binary", ":all:", "--python-version", "3.11", *platforms]
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-compile", "--target", str(site)]
     subprocess.run([*pip, *wheels, *TOOLS], check=True, capture_output=True)
@@ -47,7 +47,7 @@ def packed(tmp_path: Path) -> bytes:
 
 
 @nightly
-def test_the_boards_unit_tests_pass_on_32_bits(desk: Desk, tmp_path: Path) -> None:
+def test_the_boards_unit_tests_pass_on_arm(desk: Desk, tmp_path: Path) -> None:
     environment = ["env", "-C", "/opt/unit", "-u", "HILT_VERILATED", "PYTHONPATH=site:host:board:."]
     words = [
         "python3",
@@ -60,7 +60,7 @@ def test_the_boards_unit_tests_pass_on_32_bits(desk: Desk, tmp_path: Path) -> No
         f"--ignore={NEEDS_COMPILER}",
     ]
     with desk.on():
-        desk.put(packed(tmp_path), "unit.tar.gz")
+        desk.put(packed(desk.computer, tmp_path), "unit.tar.gz")
         desk.output("mkdir", "-p", "/opt/unit")
         desk.output("tar", "xzf", "/home/xilinx/unit.tar.gz", "-C", "/opt/unit", "--no-same-owner")
         began = time.monotonic()

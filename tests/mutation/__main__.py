@@ -91,7 +91,7 @@ def _report(name: str, limit: int, seed: int) -> None:
         ran = lines_of_tests(Path(folder))
         for mutant in drawn:
             copied.write_text(mutant.source, encoding="utf-8")
-            if tests_pass(Path(folder), _tests_of(mutant.line, source, ran) or TARGETS[name], seconds, processor):
+            if tests_pass(Path(folder), line_runners(mutant.line, source, ran) or TARGETS[name], seconds, processor):
                 survivors.append(mutant)
     noticed = len(drawn) - len(survivors)
     share = noticed / max(1, len(drawn))
@@ -100,15 +100,20 @@ def _report(name: str, limit: int, seed: int) -> None:
         print(f"    line {mutant.line}: {mutant.change}: {lines[mutant.line - 1].strip()[:70]}", flush=True)
 
 
-def _tests_of(line: int, source: str, ran: dict[str, set[int]]) -> list[str]:
+def line_runners(line: int, source: str, ran: dict[str, set[int]]) -> list[str]:
     """Return the tests that ran the statement of a line. Empty: it runs at import, or in other processes only."""
     statements = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.stmt)]
-    around = [node for node in statements if node.lineno <= line <= (node.end_lineno or node.lineno)]
+    around = [node for node in statements if _first_line(node) <= line <= (node.end_lineno or node.lineno)]
     innermost = min(around, key=lambda node: (node.end_lineno or node.lineno) - node.lineno)
     body = getattr(innermost, "body", None)
     end = body[0].lineno - 1 if body else innermost.end_lineno or innermost.lineno
     there = set(range(innermost.lineno, max(end, line) + 1))
     return [name for name, lines in ran.items() if lines & there]
+
+
+def _first_line(node: ast.stmt) -> int:
+    """Return the line of a statement's first decorator, else of the statement."""
+    return min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", []))])
 
 
 def _processor_of_children() -> float:

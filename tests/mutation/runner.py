@@ -86,6 +86,10 @@ class _LineRecorder:
         self._lines.add(frame.f_lineno)
         return self._trace
 
+    def pytest_collection_finish(self) -> None:
+        """Forget the lines of the import: they are no test's."""
+        self._lines.clear()
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "setup":
             self._shared.setdefault(report.nodeid.partition("::")[0], set()).update(self._lines)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutation.__main__ import line_runners
 from tests.mutation.equivalent import EQUIVALENT
 from tests.mutation.mutants import mutants
 
@@ -47,3 +48,10 @@ def test_each_equivalent_mutant_is_one(name: str) -> None:
     lines = source.splitlines()
     made = {(lines[each.line - 1].strip(), each.change) for each in mutants(source)}
     assert EQUIVALENT[name].keys() <= made
+
+
+def test_the_line_of_a_decorator_runs_at_import() -> None:
+    source = "@mark(True)\ndef one() -> int:\n    return 1\n"
+    ran = {"test_one": {3}, "test_two": {2}}
+    assert line_runners(1, source, ran) == ["test_two"]
+    assert line_runners(3, source, ran) == ["test_one"]

@@ -78,6 +78,8 @@ def make_calibration(arrays: Mapping[str, NDArray[Any]], graph: OnnxGraph, label
     Raises:
         CalibrationError: An array is missing, has another shape, or holds no sample, NaN or infinity.
     """
+    if not graph.inputs:
+        raise OnnxError(f"{graph.name} has no inputs: all that it gives out is constant, and there is nothing to run")
     columns: dict[str, list[NDArray[Any]]] = {}
     for name in graph.inputs:
         array = _array_of(arrays, name, graph.inputs, labels)
@@ -151,6 +153,7 @@ class Runner:
         options.log_severity_level = 4
         if not optimised:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        self._name = graph.name
         self.outputs = list(dict.fromkeys(outputs))
         model = to_model(graph, extra_outputs=tuple(self.outputs))
         try:
@@ -161,8 +164,19 @@ class Runner:
             raise OnnxError(f"ONNX Runtime refuses {graph.name}: {' '.join(str(error).split())[:300]}") from error
 
     def run(self, feeds: Feeds) -> dict[str, NDArray[Any]]:
-        """Return the outputs of one inference by name."""
-        return dict(zip(self.outputs, self._session.run(self.outputs, feeds), strict=True))
+        """Return the outputs of one inference by name.
+
+        Raises:
+            CalibrationError: The data is of the wrong shape, or holds places that are not there.
+        """
+        try:
+            given = self._session.run(self.outputs, feeds)
+        except Exception as error:  # ONNX Runtime's own classes have no common base
+            reason = " ".join(str(error).split())[:300]
+            raise CalibrationError(
+                f"ONNX Runtime cannot compute {self._name} on the calibration data: {reason}"
+            ) from error
+        return dict(zip(self.outputs, given, strict=True))
 
     def over(self, samples: Sequence[Feeds], extra: Feeds | None = None) -> Iterator[dict[str, NDArray[Any]]]:
         """Yield the outputs of each sample; `extra` feeds go with every one."""

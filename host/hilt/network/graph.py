@@ -98,7 +98,7 @@ class Node:
         name: Unique within the graph.
         op: A key of OPERATORS, or ONNX's name of the operator.
         inputs: Names of tensors or constants in the operator's order; "" for one that is left out.
-        outputs: Names of the tensors that it makes.
+        outputs: Names of the tensors that it makes; "" for one that nobody reads.
         attributes: Plain values (numbers, strings, lists of them), fit for JSON.
         source: Names of the ONNX nodes that it stands for.
         reason: Why it cannot run on VTA, in one line; empty if it can.
@@ -144,7 +144,7 @@ class Graph:
 
     def producer(self) -> dict[str, Node]:
         """Return the node that makes each tensor; inputs have none."""
-        return {name: node for node in self.nodes for name in node.outputs}
+        return {name: node for node in self.nodes for name in node.outputs if name}
 
     def macs(self, node: Node) -> int:
         """Return the multiply-accumulates of a conv2d or dense node, inserted zeros included; 0 of any other."""
@@ -180,7 +180,7 @@ def check(graph: Graph) -> None:
         for name in node.inputs:
             if name and name not in known:
                 raise GraphError(f"node {node.name} ({node.op}) reads {name}, which no earlier node makes")
-        for name in node.outputs:
+        for name in filter(None, node.outputs):
             if name in known:
                 raise GraphError(f"node {node.name} ({node.op}) makes {name}, which is there already")
             if name not in graph.tensors:

@@ -39,6 +39,8 @@ def _affine(graph: OnnxGraph, layer: OnnxNode, node: OnnxNode) -> tuple[NDArray[
     channels = graph.shape(layer.outputs[0])[1]
     ones, zeros = np.ones(channels, np.float64), np.zeros(channels, np.float64)
     if node.op == "BatchNormalization":
+        if node.attributes.get("training_mode", 0):
+            return None
         parts = [graph.constants.get(name) for name in node.inputs[1:5]]
         if any(part is None for part in parts):
             return None

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hilt.network.onnx_affine import fold_affine
-from hilt.network.onnx_graph import OnnxGraph, OnnxNode, infer_shapes
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode, infer_shapes, new_constant, reshape_node
+from hilt.network.onnx_products import plain_product
 from hilt.network.onnx_transposed import lower_transposed
 from hilt_runtime.operators_window import pads_of
 
@@ -22,15 +22,28 @@ def canonicalise(graph: OnnxGraph) -> None:
     """Rewrite a fixed float graph in place.
 
     Afterwards: convolutions and pools are two-dimensional with pads; a matrix product with constant weights is a Gemm
-    with weights (N, K) and a bias; strided ConvTranspose is a convolution and DepthToSpace; Flatten, Squeeze and
-    Unsqueeze are Reshape; Split is Slice; means over the image are GlobalAveragePool; batch norms are folded.
+    with weights (N, K) and a bias by channel; strided ConvTranspose is a convolution and DepthToSpace; Flatten,
+    Squeeze and Unsqueeze are Reshape; Split is Slice; means over the image are GlobalAveragePool; batch norms are
+    folded; Pad and Resize are of all axes.
     """
-    for rewrite in (_reshapes, _splits, _products, _means, _flat_windows, _pads, lower_transposed, _dilations):
+    for rewrite in (
+        _reshapes,
+        _splits,
+        plain_product,
+        _means,
+        _flat_windows,
+        _pads,
+        _whole_pads,
+        _whole_sizes,
+        lower_transposed,
+        _dilations,
+    ):
         _each_node(graph, rewrite)
         infer_shapes(graph)
     fold_affine(graph)
     _each_node(graph, _adjacent_reshapes)
     graph.remove_unused()
+    graph.name_apart()
     infer_shapes(graph)
 
 
@@ -43,23 +56,10 @@ def _each_node(graph: OnnxGraph, rewrite: Callable[[OnnxGraph, OnnxNode], list[O
     graph.nodes = nodes
 
 
-def _constant(graph: OnnxGraph, stem: str, value: NDArray[Any]) -> str:
-    name = graph.unique(stem)
-    graph.constants[name] = value
-    return name
-
-
-def _reshape_node(graph: OnnxGraph, name: str, source: str, result: str, shape: tuple[int, ...]) -> OnnxNode:
-    constant = _constant(graph, f"{name}.shape", np.array(shape, np.int64))
-    graph.shapes[result] = shape
-    graph.dtypes[result] = graph.dtypes.get(source, "float32")
-    return OnnxNode(name, "Reshape", [source, constant], [result])
-
-
 def _reshapes(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
     if node.op not in ("Flatten", "Squeeze", "Unsqueeze", "Reshape"):
         return None
-    return [_reshape_node(graph, node.name, node.inputs[0], node.outputs[0], graph.shape(node.outputs[0]))]
+    return [reshape_node(graph, node.name, node.inputs[0], node.outputs[0], graph.shape(node.outputs[0]))]
 
 
 def _splits(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
@@ -71,49 +71,12 @@ def _splits(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
     for place, output in enumerate(node.outputs):
         end = start + graph.shape(output)[axis]
         bounds = [
-            _constant(graph, f"{node.name}.{key}{place}", np.array([value], np.int64))
+            new_constant(graph, f"{node.name}.{key}{place}", np.array([value], np.int64))
             for key, value in (("start", start), ("end", end), ("axis", axis))
         ]
         slices.append(OnnxNode(f"{node.name}.{place}", "Slice", [node.inputs[0], *bounds], [output]))
         start = end
     return slices
-
-
-def _products(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
-    """Make a MatMul or Gemm with constant weights a Gemm with weights (N, K), between reshapes where it needs them."""
-    if node.op not in ("MatMul", "Gemm") or node.inputs[1] not in graph.constants:
-        return None
-    weights = graph.constants[node.inputs[1]]
-    while weights.ndim > 2 and weights.shape[0] == 1:
-        weights = weights[0]
-    shape, result = graph.shape(node.inputs[0]), graph.shape(node.outputs[0])
-    if weights.ndim != 2 or weights.dtype != np.float32 or len(shape) < 2:
-        return None
-    bias = np.zeros(0)
-    if node.op == "Gemm":
-        if node.attributes.get("transA", 0):
-            return None
-        weights = weights if node.attributes.get("transB", 0) else weights.T
-        weights = weights * np.float32(node.attributes.get("alpha", 1.0))
-        if len(node.inputs) > 2 and node.inputs[2]:
-            if node.inputs[2] not in graph.constants or graph.constants[node.inputs[2]].size not in (1, len(weights)):
-                return None
-            bias = graph.constants[node.inputs[2]].reshape(-1) * np.float32(node.attributes.get("beta", 1.0))
-    else:
-        weights = weights.T
-    names = [_constant(graph, f"{node.name}.weight", np.ascontiguousarray(weights))]
-    if bias.size:
-        names.append(_constant(graph, f"{node.name}.bias", np.broadcast_to(bias, (len(weights),)).astype(np.float32)))
-    if len(shape) == 2:
-        return [OnnxNode(node.name, "Gemm", [node.inputs[0], *names], list(node.outputs), {"transB": 1})]
-    rows = math.prod(shape[:-1])
-    flat, product = graph.unique(f"{node.name}.flat"), graph.unique(f"{node.name}.product")
-    graph.shapes[product], graph.dtypes[product] = (rows, len(weights)), "float32"
-    return [
-        _reshape_node(graph, f"{node.name}.rows", node.inputs[0], flat, (rows, shape[-1])),
-        OnnxNode(node.name, "Gemm", [flat, *names], [product], {"transB": 1}),
-        _reshape_node(graph, f"{node.name}.back", product, node.outputs[0], result),
-    ]
 
 
 def _means(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
@@ -129,7 +92,7 @@ def _means(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
     graph.shapes[pooled], graph.dtypes[pooled] = (*graph.shape(node.inputs[0])[:2], 1, 1), "float32"
     pool = OnnxNode(node.name, "GlobalAveragePool", [node.inputs[0]], [pooled])
     result = graph.shape(node.outputs[0])
-    return [pool, _reshape_node(graph, f"{node.name}.shape", pooled, node.outputs[0], result)]
+    return [pool, reshape_node(graph, f"{node.name}.shape", pooled, node.outputs[0], result)]
 
 
 def _flat_windows(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
@@ -145,7 +108,7 @@ def _flat_windows(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
         if inputs[1] not in graph.constants:
             return None
         weights = graph.constants[inputs[1]]
-        inputs[1] = _constant(graph, f"{node.name}.weight", weights[:, :, None, :])
+        inputs[1] = new_constant(graph, f"{node.name}.weight", weights[:, :, None, :])
     for key in ("kernel_shape", "strides", "dilations", "output_shape", "output_padding"):
         if key in attributes:
             attributes[key] = [0 if key == "output_padding" else 1, attributes[key][-1]]
@@ -156,9 +119,9 @@ def _flat_windows(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
     graph.shapes[result], graph.dtypes[result] = (batch, channels, 1, length), "float32"
     inputs[0] = image
     return [
-        _reshape_node(graph, f"{node.name}.rows", node.inputs[0], image, (shape[0], shape[1], 1, shape[2])),
+        reshape_node(graph, f"{node.name}.rows", node.inputs[0], image, (shape[0], shape[1], 1, shape[2])),
         OnnxNode(node.name, node.op, inputs, [result], attributes),
-        _reshape_node(graph, f"{node.name}.back", result, node.outputs[0], (batch, channels, length)),
+        reshape_node(graph, f"{node.name}.back", result, node.outputs[0], (batch, channels, length)),
     ]
 
 
@@ -194,8 +157,41 @@ def _dilations(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
     spread = np.zeros((*weights.shape[:2], *size), weights.dtype)
     spread[:, :, :: dilations[0], :: dilations[1]] = weights
     attributes = {**node.attributes, "kernel_shape": size, "dilations": [1, 1]}
-    inputs = [node.inputs[0], _constant(graph, f"{node.name}.spread", spread), *node.inputs[2:]]
+    inputs = [node.inputs[0], new_constant(graph, f"{node.name}.spread", spread), *node.inputs[2:]]
     return [OnnxNode(node.name, node.op, inputs, list(node.outputs), attributes)]
+
+
+def _whole_pads(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
+    """Write the pads of all axes in a Pad that names its axes."""
+    if node.op != "Pad" or len(node.inputs) < 4 or not node.inputs[3]:
+        return None
+    pads, axes = (graph.constants.get(node.inputs[place]) for place in (1, 3))
+    if pads is None or axes is None:
+        return None
+    rank = len(graph.shape(node.inputs[0]))
+    whole = np.zeros((2, rank), np.int64)
+    whole[:, axes.ravel().astype(np.int64) % rank] = pads.reshape(2, -1)
+    inputs = [node.inputs[0], new_constant(graph, f"{node.name}.pads", whole.reshape(-1)), node.inputs[2]]
+    return [OnnxNode(node.name, "Pad", inputs, list(node.outputs), dict(node.attributes))]
+
+
+def _whole_sizes(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
+    """Write the scales or sizes of all axes in a Resize that names its axes."""
+    axes = node.attributes.get("axes")
+    if node.op != "Resize" or not axes or node.attributes.get("keep_aspect_ratio_policy", "stretch") != "stretch":
+        return None
+    shape, inputs = graph.shape(node.inputs[0]), list(node.inputs)
+    for place, whole in ((2, np.ones(len(shape), np.float32)), (3, np.array(shape, np.int64))):
+        name = inputs[place] if len(inputs) > place else ""
+        if name and name not in graph.constants:
+            return None
+        if name and graph.constants[name].size:
+            whole[np.array(axes) % len(shape)] = graph.constants[name].ravel()
+            inputs[place] = new_constant(graph, f"{node.name}.sizes", whole)
+    if inputs[1:2] != [""]:  # a region of interest, of these axes
+        return None
+    attributes = {key: value for key, value in node.attributes.items() if key != "axes"}
+    return [OnnxNode(node.name, "Resize", inputs, list(node.outputs), attributes)]
 
 
 def _adjacent_reshapes(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:

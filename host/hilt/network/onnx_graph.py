@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -74,6 +74,10 @@ class OnnxGraph:
                 readers.setdefault(name, []).append(node)
         return readers
 
+    def reads(self, name: str) -> bool:
+        """Tell whether a node or the caller reads a tensor."""
+        return bool(name) and (name in self.outputs or any(name in node.inputs for node in self.nodes))
+
     def producers(self) -> dict[str, OnnxNode]:
         """Return the node that makes each name."""
         return {name: node for node in self.nodes for name in node.outputs if name}
@@ -123,11 +127,14 @@ class OnnxGraph:
     def unique(self, stem: str) -> str:
         """Return a name that no tensor has, `stem` if it is free."""
         names = set(self.constants) | set(self.inputs) | {name for node in self.nodes for name in node.outputs}
-        name, number = stem, 1
-        while name in names:
-            number += 1
-            name = f"{stem}_{number}"
-        return name
+        return free_name(stem, names)
+
+    def name_apart(self) -> None:
+        """Give a node whose name an earlier one has another name; ONNX does not ask for unique names."""
+        taken: set[str] = set()
+        for node in self.nodes:
+            node.name = free_name(node.name, taken)
+            taken.add(node.name)
 
     def remove_unused(self) -> None:
         """Drop the nodes and constants that no output depends on."""
@@ -139,6 +146,30 @@ class OnnxGraph:
                 needed.update(_captured(node))
         self.nodes = nodes[::-1]
         self.constants = {name: value for name, value in self.constants.items() if name in needed}
+
+
+def free_name(stem: str, taken: Container[str]) -> str:
+    """Return `stem`, or with a number behind it if it is taken."""
+    name, number = stem, 1
+    while name in taken:
+        number += 1
+        name = f"{stem}_{number}"
+    return name
+
+
+def new_constant(graph: OnnxGraph, stem: str, value: NDArray[Any]) -> str:
+    """Add a constant; return its name, which is `stem` if that is free."""
+    name = graph.unique(stem)
+    graph.constants[name] = value
+    return name
+
+
+def reshape_node(graph: OnnxGraph, name: str, source: str, result: str, shape: tuple[int, ...]) -> OnnxNode:
+    """Return a Reshape of `source` to a fixed shape, and note the type of `result`."""
+    constant = new_constant(graph, f"{name}.shape", np.array(shape, np.int64))
+    graph.shapes[result] = shape
+    graph.dtypes[result] = graph.dtypes.get(source, "float32")
+    return OnnxNode(name, "Reshape", [source, constant], [result])
 
 
 def load_graph(path: Path, *, weights: bool = True) -> OnnxGraph:
@@ -189,6 +220,7 @@ def graph_of(model: Any, name: str) -> OnnxGraph:
     if opset < _OLDEST_OPSET:
         modernise(graph, opset)
         graph.opset = _OLDEST_OPSET
+    graph.name_apart()
     return graph
 
 
@@ -204,6 +236,8 @@ def parse_graph(proto: Any, name: str, opset: int) -> OnnxGraph:
             constants[initializer.name] = np.broadcast_to(np.zeros((), dtype), tuple(initializer.dims))
         else:
             constants[initializer.name] = numpy_helper.to_array(initializer)
+    for sparse in proto.sparse_initializer:
+        constants[sparse.values.name] = _dense(sparse)
     graph = OnnxGraph(name, opset, [], [value.name for value in proto.output], [], constants, {}, {})
     for value in (*proto.input, *proto.value_info, *proto.output):
         _note_type(graph, value)
@@ -220,6 +254,17 @@ def parse_graph(proto: Any, name: str, opset: int) -> OnnxGraph:
         domain = "" if node.domain == "ai.onnx" else node.domain
         graph.nodes.append(OnnxNode(label, node.op_type, list(node.input), list(node.output), attributes, domain))
     return graph
+
+
+def _dense(sparse: Any) -> NDArray[Any]:
+    """Return a sparse tensor's values in full; its places are flat or one row of coordinates each."""
+    from onnx import numpy_helper
+
+    values, places = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
+    whole = np.zeros(tuple(sparse.dims), values.dtype)
+    flat = places if places.ndim == 1 else np.ravel_multi_index(tuple(places.T), tuple(sparse.dims))
+    whole.reshape(-1)[flat] = values
+    return whole
 
 
 def _note_type(graph: OnnxGraph, value: Any) -> None:

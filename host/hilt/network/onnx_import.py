@@ -13,9 +13,9 @@ from hilt.network.elementwise import expression, root_of, tabulate
 from hilt.network.graph import Graph, Node, Tensor, check
 from hilt.network.import_layers import IntegerNode, LayerMatcher
 from hilt.network.onnx_graph import CONSTANT_DOMAIN, OnnxError, OnnxGraph, OnnxNode
+from hilt.network.onnx_refusals import require_computable
 from hilt.network.onnx_simplify import fixed_model, read_fixed
 from hilt.network.qdq_view import QdqView
-from hilt_runtime import operators
 
 _REASONS = {
     "dequantize": "it leaves the integers",
@@ -54,6 +54,7 @@ def import_graph(graph: OnnxGraph) -> Graph:
     """Return the integer graph of a fixed graph: see import_model."""
     if not any(node.op == "QuantizeLinear" for node in graph.nodes):
         raise OnnxError(f"{graph.name} is not quantised; run `hilt quantize` on it first")
+    require_computable(graph)
     return _Importer(graph).build()
 
 
@@ -209,12 +210,6 @@ class _Importer:
     def _emit_operator(self, node: OnnxNode) -> None:
         """Emit one of ONNX's operators for the processor."""
         op = "Identity" if node.domain == CONSTANT_DOMAIN else node.op
-        if op not in operators.OPERATORS or (node.domain and node.domain != CONSTANT_DOMAIN):
-            kind = f"{node.domain}.{node.op}" if node.domain else node.op
-            raise OnnxError(
-                f"node {node.name} is {kind}, which neither VTA nor the processor's operators compute; "
-                f"replace it in the model, or cut the model in front of it with onnx.utils.extract_model"
-            )
         attributes = {
             key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in node.attributes.items()
         }

@@ -21,6 +21,7 @@ from hilt.network.onnx_graph import (
     parse_graph,
     rename_captured,
 )
+from hilt.network.onnx_pools import write_ceilings_as_pads
 from hilt_runtime import operators
 
 _KEPT = frozenset(("DequantizeLinear", "QuantizeLinear", "RandomNormal", "RandomUniform", "Loop", "Scan", "If"))
@@ -72,6 +73,9 @@ def fix(graph: OnnxGraph, shapes: Mapping[str, Sequence[int]], values: Mapping[s
     _fix_shapes(graph, shapes)
     for _ in range(_MAX_ROUNDS):
         infer_shapes(graph)
+        if write_ceilings_as_pads(graph):
+            _forget_inferred(graph)
+            continue
         changed = _fold(graph)
         changed = _inline_branches(graph) or changed
         changed = _drop_identities(graph) or changed
@@ -263,7 +267,7 @@ def _is_identity(graph: OnnxGraph, node: OnnxNode) -> bool:
     if node.domain:
         return False
     if node.op in ("Identity", "Dropout"):
-        return True
+        return len(node.outputs) < 2 or not graph.reads(node.outputs[1])
     source = graph.shapes.get(node.inputs[0]) if node.inputs else None
     same_shape = source is not None and None not in source and source == graph.shapes.get(node.outputs[0])
     if node.op in ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Expand"):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hilt.network.graph import Graph, Node
+from hilt.network.graph import Graph, GraphError, Node
 from hilt_runtime import operators
 
 Array = NDArray[Any]
@@ -48,12 +48,15 @@ def evaluate(graph: Graph, feeds: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def evaluate_node(node: Node, inputs: Inputs) -> list[Array]:
-    """Return the outputs of one node."""
+    """Return the outputs of one node. Raises GraphError if it has a form that hilt does not know."""
     function = _OPERATORS.get(node.op)
     if function is not None:
         return [function(inputs, node.attributes)]
-    with np.errstate(all="ignore"):
-        return operators.run(node.op, inputs, node.attributes)
+    try:
+        with np.errstate(all="ignore"):
+            return operators.run(node.op, inputs, node.attributes)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise GraphError(f"node {node.name} ({node.op}) cannot be computed: {error}") from error
 
 
 def rounded(sums: Array, shift: Any) -> Array:

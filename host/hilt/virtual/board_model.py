@@ -176,6 +176,7 @@ BOARD_MODELS: dict[str, BoardModel] = {
         BoardModel("pynq_chisel", "pynq", **_ZYNQ, machine=CHISEL, isa=IsaRevision.B),
         BoardModel("ultra96", "ultra96", "xczu3eg-sbva484-1-e", **_ZYNQ_ULTRASCALE),
         BoardModel("zcu104", "zcu104", "xczu7ev-ffvc1156-2-e", **_ZYNQ_ULTRASCALE),
+        BoardModel("zcu104_linux", "zcu104", "xczu7ev-ffvc1156-2-e", **_ZYNQ_ULTRASCALE, computer="arm64"),
         BoardModel("zcu102", "zcu102", "xczu9eg-ffvb1156-2-e", **_ZYNQ_ULTRASCALE),
     )
 }

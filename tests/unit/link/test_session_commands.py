@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import socket
 import threading
 from collections.abc import Iterator
@@ -28,6 +29,15 @@ from hilt.link.errors import (
 )
 from hilt.link.host_keys import HostKeys
 from hilt.link.session import Completed, ExecStream, SshSession
+
+
+class Folder(asyncssh.SFTPServer):
+    """The files of a machine. One whose name has `stalled` in it never opens."""
+
+    async def open(self, path: bytes, pflags: int, attrs: asyncssh.SFTPAttrs) -> object:
+        if b"stalled" in path:
+            await asyncio.sleep(30)
+        return super().open(path, pflags, attrs)
 
 
 class Machine:
@@ -55,7 +65,7 @@ class Machine:
             server_host_keys=[self.host_key],
             authorized_client_keys=str(self.keys / "key.pub"),
             process_factory=self._run,
-            sftp_factory=lambda channel: asyncssh.SFTPServer(channel, chroot=str(self.home)),
+            sftp_factory=lambda channel: Folder(channel, chroot=str(self.home)),
             encoding=None,
         ) as server:
             self.port = server.get_port()
@@ -82,6 +92,10 @@ class Machine:
             while data := await process.stdin.read(1 << 16):
                 process.stdout.write(data.upper())
         elif name == "sleep":
+            await asyncio.sleep(30)
+        elif name == "linger":
+            process.stdout.write(b"all of it")
+            process.stdout.write_eof()
             await asyncio.sleep(30)
         elif name == "drop":
             process.channel.get_connection().abort()
@@ -174,6 +188,28 @@ def test_a_command_that_takes_too_long_is_given_up(session: SshSession) -> None:
         session.execute(["sleep", "30"], Deadline(0.5))
 
 
+def test_a_command_whose_output_ends_before_it_does_is_given_up(session: SshSession) -> None:
+    with pytest.raises(LinkTimeoutError, match="^linger on desk took too long$"):
+        session.execute(["linger"], Deadline(0.5))
+
+
+def test_an_upload_that_stands_still_is_given_up(session: SshSession) -> None:
+    with pytest.raises(LinkTimeoutError, match="^the upload to desk took too long$"):
+        session.put(b"data", "stalled", Deadline(1))
+
+
+def test_a_session_ends_with_its_block(machine: Machine) -> None:
+    with SshSession.connect(machine.endpoint(), HostKeys(), Deadline(20)) as session:
+        transport = session._client.get_transport()
+    assert transport is not None and not transport.is_active()
+
+
+def test_paramiko_writes_nothing_of_its_own() -> None:
+    logger = logging.getLogger("paramiko")
+    assert not logger.propagate
+    assert [type(handler) for handler in logger.handlers] == [logging.NullHandler]
+
+
 @pytest.mark.parametrize("path", ["agents/agent.pyz", "agent.pyz"])
 def test_a_file_arrives_whole_under_its_name(session: SshSession, machine: Machine, path: str) -> None:
     data = bytes(range(256)) * 1000
@@ -240,7 +276,9 @@ def test_a_known_host_key_is_accepted_and_a_changed_one_is_not(machine: Machine,
 
 
 def test_a_key_with_a_passphrase_or_without_a_file_names_the_remedy(machine: Machine) -> None:
-    with pytest.raises(AuthenticationError, match="has a passphrase: add it to the SSH agent"):
+    with pytest.raises(
+        AuthenticationError, match=f"^key {machine.keys / 'locked'} has a passphrase: add it to the SSH"
+    ):
         SshSession.connect(machine.endpoint(key_file=machine.keys / "locked"), HostKeys(), Deadline(20))
     with pytest.raises(AuthenticationError, match="there is no key .*gone: mend `key` of board desk"):
         SshSession.connect(machine.endpoint(key_file=machine.keys / "gone"), HostKeys(), Deadline(20))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from hilt.network.calibration import Runner
 from hilt.network.onnx_graph import OnnxError
@@ -92,6 +92,72 @@ def test_gemm_takes_its_factors_into_its_weights() -> None:
     node = helper.make_node("Gemm", ["x", "w", "b"], ["y"], alpha=0.5, beta=3.0)
     model = model_of([node], {"x": (2, 4)}, {"w": normal(4, 5), "b": normal(1, 5)})
     assert_same(model, {"x": normal(2, 4)})
+
+
+@pytest.mark.parametrize(
+    ("term", "attributes"),
+    [
+        ((5,), {"transA": 1, "alpha": 0.5}),
+        ((1, 5), {"transB": 1, "beta": 3.0}),
+        ((5, 1), {"beta": 3.0}),
+        ((5, 5), {"transB": 1, "alpha": 2.0}),
+        ((1,), {"transA": 1, "transB": 1}),
+        ((5,), {"beta": 0.0}),
+    ],
+)
+def test_each_form_of_gemm_computes_the_same_in_front_of_a_factor(
+    term: tuple[int, ...], attributes: dict[str, Any]
+) -> None:
+    nodes = [helper.make_node("Gemm", ["x", "w", "c"], ["s"], **attributes), helper.make_node("Mul", ["s", "f"], ["y"])]
+    model = model_of(nodes, {"x": (5, 5)}, {"w": normal(5, 5), "c": normal(*term), "f": normal(5)})
+    operators = assert_same(model, {"x": normal(5, 5)})
+    assert operators["Gemm"] == 1
+
+
+def test_a_term_of_gemm_that_is_computed_is_added() -> None:
+    node = helper.make_node("Gemm", ["x", "w", "c"], ["y"], beta=0.5)
+    model = model_of([node], {"x": (2, 4), "c": (2, 5)}, {"w": normal(4, 5)})
+    operators = assert_same(model, {"x": normal(2, 4), "c": normal(2, 5)})
+    assert operators == {"Gemm": 1, "Mul": 1, "Add": 1}
+
+
+@pytest.mark.parametrize("opset", [11, 22])
+@pytest.mark.parametrize("pads", [[0, 0, 0, 0], [1, 1, 1, 1], [0, 1, 1, 0]])
+@pytest.mark.parametrize("attributes", [{}, {"count_include_pad": 0}, {"count_include_pad": 1}])
+def test_the_last_windows_of_a_pool_are_onnx_runtimes(opset: int, pads: list[int], attributes: dict[str, Any]) -> None:
+    op = "AveragePool" if attributes else "MaxPool"
+    attributes = {**attributes, "kernel_shape": [3, 2], "strides": [2, 2], "pads": pads, "ceil_mode": 1}
+    nodes = [helper.make_node(op, ["x"], ["p"], **attributes), helper.make_node("Relu", ["p"], ["y"])]
+    assert_same(model_of(nodes, {"x": (1, 2, 8, 7)}, opset=opset), {"x": normal(1, 2, 8, 7)})
+
+
+def test_a_pad_of_named_axes_pads_these() -> None:
+    nodes = [helper.make_node("Pad", ["x", "p", "", "a"], ["s"]), helper.make_node("Conv", ["s", "w"], ["y"])]
+    constants = {"p": np.array([1, 2, 2, 1]), "a": np.array([-1, 2]), "w": normal(3, 2, 1, 1)}
+    assert_same(model_of(nodes, {"x": (1, 2, 4, 4)}, constants, opset=18), {"x": normal(1, 2, 4, 4)})
+
+
+@pytest.mark.parametrize(("scales", "sizes"), [([2.0, 1.5], []), ([], [9, 7])])
+def test_a_resize_of_named_axes_resizes_these(scales: list[float], sizes: list[int]) -> None:
+    names = ["x", "", "f" if scales else "", "n" if sizes else ""]
+    node = helper.make_node("Resize", names, ["y"], mode="linear", axes=[2, -1])
+    constants: dict[str, Array] = {"f": np.array(scales, np.float32)} if scales else {"n": np.array(sizes)}
+    assert_same(model_of([node], {"x": (1, 2, 4, 4)}, constants, opset=18), {"x": normal(1, 2, 4, 4)})
+
+
+def test_sparse_constants_are_read_in_full() -> None:
+    model = model_of([helper.make_node("Conv", ["x", "w"], ["y"])], {"x": (1, 3, 4, 4)})
+    values = numpy_helper.from_array(np.array([1, 2], np.float32), "w")
+    places = numpy_helper.from_array(np.array([0, 5]), "places")
+    model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, places, [2, 3, 1, 1]))
+    assert_same(model, {"x": normal(1, 3, 4, 4)})
+
+
+def test_nodes_of_one_name_are_told_apart() -> None:
+    nodes = [
+        helper.make_node(op, [first], [last], name="n") for op, first, last in (("Relu", "x", "s"), ("Abs", "s", "y"))
+    ]
+    assert [node.name for node in canonical(model_of(nodes, {"x": (1, 2)})).nodes] == ["n", "n_2"]
 
 
 @pytest.mark.parametrize("op", ["Add", "Sub", "Mul", "Div"])

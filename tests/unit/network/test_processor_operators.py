@@ -110,6 +110,10 @@ CASES: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
     "Resize linear": (
         "Resize", [X, None, np.array([1, 1, 2, 1.5], np.float32)], {"mode": "linear"}
     ),
+    "Resize half_pixel_symmetric": (
+        "Resize", [X, None, np.array([1, 1, 1.4, 0.7], np.float32)],
+        {"mode": "linear", "coordinate_transformation_mode": "half_pixel_symmetric"},
+    ),
     "Resize nearest": (
         "Resize", [X, None, None, whole(2, 4, 9, 4)],
         {"mode": "nearest", "nearest_mode": "floor", "coordinate_transformation_mode": "asymmetric"},
@@ -149,7 +153,8 @@ def by_onnx_runtime(op: str, inputs: list[Any], attributes: dict[str, Any]) -> l
     results = [helper.make_tensor_value_info(name, TensorProto.UNDEFINED, None) for name in outputs]
     for result in results:
         result.ClearField("type")
-    opset = 18 if op == "Mish" else 17
+    newer = {"Mish": 18, "Resize": 19}
+    opset = newer.get(op, 17)
     model = helper.make_model(
         helper.make_graph([node], "one", declared, results),
         opset_imports=[helper.make_opsetid("", opset)],

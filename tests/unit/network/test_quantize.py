@@ -113,6 +113,28 @@ def test_the_file_is_plain_qdq(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("first", "second", "third"),  # a node with the name of its tensor, as some exporters write them
+        ("first_float", "x_int8", "x_dequantized"),
+        ("scale:x", "scale:scale:x", "int8_zero"),
+        ("first.weight_dq", "first.bias_dq", "second.wi"),
+    ],
+)
+def test_names_of_the_models_own_stay_apart_from_hilts(names: tuple[str, str, str]) -> None:
+    tensors, nodes = ["x", *names], ["first", "second", "third"]
+    layers = [
+        helper.make_node("Conv", [tensors[place], f"w{place}"], [tensors[place + 1]], name=nodes[place])
+        for place in range(3)
+    ]
+    sizes = (0.1, 10, 100)  # of each layer's weights, so that scales cannot be taken for one another
+    constants = {f"w{place}": normal(4, 4, 1, 1) * np.float32(size) for place, size in enumerate(sizes)}
+    result = quantised(model_of(layers, {"x": (1, 4, 5, 5)}, constants, (tensors[3], tensors[1])), search=True)
+    assert result.decibels > 25
+    assert result.agreement.unexplained == 0
+
+
 def test_the_same_data_gives_the_same_model() -> None:
     first, second = (to_model(quantised(zoo.make("ds_cnn"), search=True).model) for _ in range(2))
     assert first.SerializeToString(deterministic=True) == second.SerializeToString(deterministic=True)

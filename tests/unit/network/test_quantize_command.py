@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
 from hilt.cli.main import run
 from hilt.network.calibration import CalibrationError, make_calibration
@@ -140,7 +140,12 @@ def test_an_operator_that_nobody_computes_is_named() -> None:
     [
         (helper.make_node("MyOp", ["s"], ["t"], name="odd", domain="mine"), "node odd is mine.MyOp, whose result t"),
         (helper.make_node("NonZero", ["s"], ["t"], name="odd"), "node odd is NonZero, whose result t has no shape"),
-        (helper.make_node("Relu", ["s"], ["t"]), "tensor t of the float model takes NaN or infinity"),
+        (helper.make_node("Relu", ["s"], ["t"]), r"node Conv_0 \(Conv\) has NaN or infinity in w"),
+        (helper.make_node("Log", ["s"], ["t"]), "tensor t of the float model takes NaN or infinity"),
+        (
+            helper.make_node("Resize", ["s", "", "half"], ["t"], name="odd", mode="linear", antialias=1),
+            r"node odd \(Resize\) has a form that hilt computes otherwise than ONNX Runtime",
+        ),
     ],
 )
 def test_the_node_at_fault_is_named(node: Any, message: str) -> None:
@@ -152,10 +157,57 @@ def test_the_node_at_fault_is_named(node: Any, message: str) -> None:
         helper.make_node("MatMul", ["f", "v"], ["y"]),
     ]
     weights = normal(4, 4, 1, 1) * (np.float32(np.inf) if node.op_type == "Relu" else np.float32(1))
-    model = model_of(nodes, {"x": (1, 4, 4, 4)}, {"w": weights, "v": normal(64, 8)})
+    constants = {"w": weights, "v": normal(64, 8), "half": np.array([1, 1, 0.5, 0.5], np.float32)}
+    if node.op_type == "Resize":
+        constants["v"] = constants["v"][:16]
+    model = model_of(nodes, {"x": (1, 4, 4, 4)}, constants, opset=18)
     with pytest.raises((OnnxError, CalibrationError), match=message):
         graph = canonical(model)
         quantise(graph, samples_for(graph), search=False)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "message"),
+    [
+        ([helper.make_node("Conv", ["x", "w3"], ["y"], name="odd")], r"node odd \(Conv\) has 3 dimensions"),
+        (
+            [helper.make_node("MaxPool", ["x"], ["y"], name="odd", kernel_shape=[2, 2, 2])],
+            r"node odd \(MaxPool\) has 3 dimensions",
+        ),
+        (
+            [helper.make_node("BatchNormalization", ["x", *"abcd"], ["y", "m", "v"], name="odd", training_mode=1)],
+            r"node odd \(BatchNormalization\) is in training mode; export the model for inference",
+        ),
+        (
+            [
+                helper.make_node("Squeeze", ["x", "one"], ["s"]),
+                helper.make_node("MaxPool", ["s"], ["p", "y"], name="odd", kernel_shape=[2, 2]),
+            ],
+            r"node odd \(MaxPool\) has a further output y, which hilt does not compute",
+        ),
+        ([helper.make_node("Dropout", ["x"], ["s", "y"], name="odd")], "node odd is Dropout, which neither"),
+    ],
+)
+def test_a_form_that_nobody_computes_is_named_before_any_work(nodes: list[Any], message: str) -> None:
+    constants = {"w3": normal(4, 4, 1, 1, 1), "one": np.array([2]), **{name: normal(4) for name in "abcd"}}
+    graph = canonical(model_of(nodes, {"x": (1, 4, 1, 4, 4)}, constants))
+    with pytest.raises(OnnxError, match=message):
+        quantise(graph, samples_for(graph), search=False)
+
+
+def test_places_that_are_not_there_are_the_datas_fault() -> None:
+    nodes = [helper.make_node("Gather", ["e", "x"], ["g"]), helper.make_node("MatMul", ["g", "w"], ["y"])]
+    types = {"x": TensorProto.INT64}
+    graph = canonical(model_of(nodes, {"x": (1, 6)}, {"e": normal(5, 8), "w": normal(8, 3)}, types=types))
+    data = make_calibration({"x": np.full((2, 6), 9)}, graph)
+    with pytest.raises(CalibrationError, match=r"cannot compute test on the calibration data: .*idx=9 must be within"):
+        quantise(graph, data, search=False)
+
+
+def test_a_model_without_inputs_has_nothing_to_run() -> None:
+    graph = canonical(model_of([helper.make_node("Relu", ["k"], ["y"])], {}, {"k": normal(2, 3)}))
+    with pytest.raises(OnnxError, match="test has no inputs"):
+        make_calibration({}, graph)
 
 
 def test_a_size_of_zero_is_an_open_size() -> None:

@@ -134,6 +134,23 @@ def microsofts_operators(n: Numbers) -> Any:
     return model_of(nodes, {"x": (1, 3, 10, 10)}, constants)
 
 
+def padding_alone(n: Numbers) -> Any:
+    nodes = [node("Conv", ["x", "w"], ["a"], pads=[3] * 4), node("Conv", ["a", "v"], ["y"], pads=[2] * 4)]
+    return model_of(nodes, {"x": (1, 3, 2, 2)}, {"w": n(8, 3, 7, 7), "v": n(4, 8, 3, 3)})
+
+
+def a_state_alone(n: Numbers) -> Any:
+    constants = {"w": n(8, 3, 3), "W": n(1, 20, 8), "R": n(1, 20, 5), "s": np.array([1, 5]), "v": n(5, 4)}
+    nodes = [
+        node("Conv", ["x", "w"], ["a"]),
+        node("Transpose", ["a"], ["t"], perm=[2, 0, 1]),
+        node("LSTM", ["t", "W", "R"], ["", "h"], hidden_size=5),
+        node("Reshape", ["h", "s"], ["r"]),
+        node("Gemm", ["r", "v"], ["y"]),
+    ]
+    return model_of(nodes, {"x": (1, 3, 9)}, constants)
+
+
 def names_that_hurt(n: Numbers) -> Any:
     nodes = [node("Conv", ["in put/0", "w;`$(x)`"], ["\x1b[31ma"]), node("Conv", ["\x1b[31ma", "../../v"], ["../z"])]
     constants = {"w;`$(x)`": n(8, 3, 3, 3), "../../v": n(4, 8, 1, 1)}
@@ -141,8 +158,8 @@ def names_that_hurt(n: Numbers) -> Any:
 
 
 MODELS: list[Callable[[Numbers], Any]] = [
-    an_empty_part, a_constant_output, means_of_odd_windows, microsofts_operators, names_that_hurt,
-    one_dimension, places_as_input, seventeen_channels, transposed, uneven_pads,
+    an_empty_part, a_constant_output, a_state_alone, means_of_odd_windows, microsofts_operators, names_that_hurt,
+    one_dimension, padding_alone, places_as_input, seventeen_channels, transposed, uneven_pads,
 ]  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from hilt.virtual.board_model import BOARD_MODELS
 from hilt.virtual.directory import BoardDirectory
 from hilt.virtual.errors import VirtualBoardError
 from hilt.virtual.linux import computer as computer_module
-from hilt.virtual.linux.computer import ARMHF, COMPUTERS
+from hilt.virtual.linux.computer import ARM64, ARMHF, COMPUTERS, Computer
 from hilt.virtual.linux.image import CardImage, built_image, ensure_image
 from hilt.virtual.linux.monitor import MONITOR_SOCKET, Monitor
 from hilt.virtual.linux.system import GIVEN, emulator_command, insert_card, write_given
@@ -53,6 +53,11 @@ def test_missing_programs_are_named_with_the_command_that_installs_them(
     assert built_image(ARMHF) is None
 
 
+def test_a_computer_of_64_bits_needs_its_own_compiler() -> None:
+    assert ARM64.packages["aarch64-linux-gnu-g++"] == "g++-aarch64-linux-gnu"
+    assert ARM64.packages["qemu-system-aarch64"] == "qemu-system-arm", "Debian's package has both emulators"
+
+
 def test_a_kernel_that_runs_no_foreign_programs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(computer_module, "_BINFMT", tmp_path)
     with pytest.raises(VirtualBoardError, match="mount -t binfmt_misc .*systemd-binfmt"):
@@ -64,11 +69,14 @@ def test_a_kernel_that_runs_no_foreign_programs_is_named(tmp_path: Path, monkeyp
     ARMHF.require_interpreter()
 
 
-def test_nothing_but_the_loopback_address_leads_to_it_and_nothing_leads_out(tmp_path: Path) -> None:
-    command = emulator_command(ARMHF, image_at(tmp_path, "a"), 4321)
+@pytest.mark.parametrize(("computer", "memory"), [(ARMHF, "cma=128M"), (ARM64, "cma=256M")])
+def test_nothing_but_the_loopback_address_leads_to_it_and_nothing_leads_out(
+    tmp_path: Path, computer: Computer, memory: str
+) -> None:
+    command = emulator_command(computer, image_at(tmp_path, "a"), 4321)
     (network,) = [word for word in command if word.startswith("user,")]
     assert network == "user,id=host,restrict=on,hostfwd=tcp:127.0.0.1:4321-:22"
-    assert "cma=128M" in command[command.index("-append") + 1]
+    assert memory in command[command.index("-append") + 1]
 
 
 def test_its_card_lasts_until_the_image_is_another(tmp_path: Path, directory: BoardDirectory) -> None:
@@ -138,10 +146,15 @@ def test_a_board_that_is_off_has_no_monitor(directory: BoardDirectory) -> None:
         Monitor(directory)
 
 
-def test_it_is_the_same_accelerator_as_on_this_machine_and_runs_only_the_rtl() -> None:
-    model = BOARD_MODELS["pynq_linux"]
-    assert COMPUTERS[model.computer] is ARMHF
-    assert bitstream_identity(model) == bitstream_identity(BOARD_MODELS["pynq"])
+@pytest.mark.parametrize(
+    ("name", "twin", "computer"), [("pynq_linux", "pynq", ARMHF), ("zcu104_linux", "zcu104", ARM64)]
+)
+def test_it_is_the_same_accelerator_as_on_this_machine_and_runs_only_the_rtl(
+    name: str, twin: str, computer: Computer
+) -> None:
+    model = BOARD_MODELS[name]
+    assert COMPUTERS[model.computer] is computer
+    assert bitstream_identity(model) == bitstream_identity(BOARD_MODELS[twin])
     with pytest.raises(VirtualBoardError, match="runs the RTL only, not the golden model"):
         make_bitstream(model, "golden")
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from hilt.network.onnx_graph import OnnxGraph, OnnxNode
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode, free_name
 from hilt.network.quantize.regions import LayerRegion, Regions
 
 _LARGEST_BIAS = 1 << 30
@@ -40,16 +40,36 @@ def write_qdq(graph: OnnxGraph, regions: Regions, scales: Scales) -> OnnxGraph:
 
 
 def write_simulation(graph: OnnxGraph, regions: Regions, scales: Scales) -> OnnxGraph:
-    """Return a model that computes as the quantised one does, with its scales as inputs: see `scale_feeds`."""
+    """Return a model that computes as the quantised one does, with its scales as inputs: see `ScaleNames.feeds`."""
     return _Writer(graph, regions, scales, {}).write()
 
 
-def scale_feeds(regions: Regions, scales: Scales) -> dict[str, NDArray[np.float32]]:
-    """Return the inputs of a simulation that stand for scales."""
-    feeds = {f"scale:{group}": _steps([exponent]) for group, exponent in scales.groups.items()}
-    for layer in regions.layers:
-        feeds[f"scale:{layer.node.name}"] = _steps(scales.weights[layer.node.name])
-    return feeds
+@dataclass(frozen=True)
+class ScaleNames:
+    """The names of scales in a quantised model: of the groups of tensors, and of the weights of layers."""
+
+    groups: Mapping[str, str]
+    weights: Mapping[str, str]
+
+    @classmethod
+    def free_in(cls, graph: OnnxGraph, scales: Scales) -> ScaleNames:
+        """Return names that the graph does not have; a layer may have the name of a tensor."""
+        taken = _names_of(graph)
+        named: list[dict[str, str]] = []
+        for keys in (scales.groups, scales.weights):
+            names = {key: free_name(f"scale:{key}", taken) for key in keys}
+            taken.update(names.values())
+            named.append(names)
+        return cls(*named)
+
+    def feeds(self, scales: Scales) -> dict[str, NDArray[np.float32]]:
+        """Return the inputs of a simulation that stand for scales."""
+        feeds = {self.groups[group]: _steps([exponent]) for group, exponent in scales.groups.items()}
+        return feeds | {self.weights[layer]: _steps(exponents) for layer, exponents in scales.weights.items()}
+
+
+def _names_of(graph: OnnxGraph) -> set[str]:
+    return {*graph.constants, *graph.inputs, *(name for node in graph.nodes for name in node.outputs)}
 
 
 def _steps(exponents: Sequence[int]) -> NDArray[np.float32]:
@@ -73,6 +93,9 @@ class _Writer:
             dict(graph.shapes), dict(graph.dtypes),
         )  # fmt: skip
         self._reads: dict[str, str] = {}
+        self._scale_names = ScaleNames.free_in(graph, scales)
+        self._taken = _names_of(graph) | {*self._scale_names.groups.values(), *self._scale_names.weights.values()}
+        self._nodes_taken = {node.name for node in graph.nodes}
         self._zero = self._constant("int8_zero", np.zeros((), np.int8))
 
     def write(self) -> OnnxGraph:
@@ -90,23 +113,36 @@ class _Writer:
                 made.inputs[1:] = self._weights(layers[node.name])
             for place, name in enumerate(node.outputs):
                 if name in chosen:
-                    made.outputs[place] = f"{name}_float"
-                    graph.shapes[f"{name}_float"] = graph.shapes[name]
+                    made.outputs[place] = self._free(f"{name}_float")
+                    graph.shapes[made.outputs[place]] = graph.shapes[name]
             graph.nodes.append(made)
-            for name in node.outputs:
+            for name, result in zip(node.outputs, made.outputs, strict=True):
                 if name in chosen:
-                    self._quantise(f"{name}_float", name)
+                    self._quantise(result, name)
         graph.remove_unused()
         return graph
 
     def _constant(self, stem: str, value: NDArray[np.generic]) -> str:
-        name = self._graph.unique(stem)
+        name = self._free(stem)
         self._graph.constants[name] = value
         return name
 
-    def _scale(self, key: str, exponents: Sequence[int]) -> str:
+    def _free(self, stem: str) -> str:
+        """Return a name for a tensor, `stem` if neither the source nor this model has it."""
+        name = free_name(stem, self._taken)
+        self._taken.add(name)
+        return name
+
+    def _node(
+        self, stem: str, op: str, inputs: list[str], output: str, attributes: Mapping[str, int] | None = None
+    ) -> None:
+        """Add a node with a free name."""
+        name = free_name(stem, self._nodes_taken)
+        self._nodes_taken.add(name)
+        self._graph.nodes.append(OnnxNode(name, op, inputs, [output], dict(attributes or {})))
+
+    def _scale(self, name: str, exponents: Sequence[int]) -> str:
         """Return the name of a scale, which is an input of a simulation and a constant of the model."""
-        name = f"scale:{key}"
         if name in self._graph.constants or name in self._graph.inputs:
             return name
         steps = _steps(exponents)
@@ -121,13 +157,13 @@ class _Writer:
     def _quantise(self, source: str, name: str) -> None:
         """Put Q and DQ behind `source`; a tensor of the caller keeps its name behind them."""
         group = self._regions.groups[name]
-        scale = self._scale(group, [self._scales.groups[group]])
-        result = f"{name}_dequantized" if source == name else name
-        nodes = self._graph.nodes
-        nodes.append(OnnxNode(f"{name}_q", "QuantizeLinear", [source, scale, self._zero], [f"{name}_int8"]))
-        nodes.append(OnnxNode(f"{name}_dq", "DequantizeLinear", [f"{name}_int8", scale, self._zero], [result]))
-        self._graph.shapes[result] = self._graph.shapes[f"{name}_int8"] = self._graph.shapes[name]
-        self._graph.dtypes[f"{name}_int8"] = "int8"
+        scale = self._scale(self._scale_names.groups[group], [self._scales.groups[group]])
+        integers = self._free(f"{name}_int8")
+        result = self._free(f"{name}_dequantized") if source == name else name
+        self._node(f"{name}_q", "QuantizeLinear", [source, scale, self._zero], integers)
+        self._node(f"{name}_dq", "DequantizeLinear", [integers, scale, self._zero], result)
+        self._graph.shapes[result] = self._graph.shapes[integers] = self._graph.shapes[name]
+        self._graph.dtypes[integers] = "int8"
         self._reads[name] = result
 
     def _weights(self, layer: LayerRegion) -> list[str]:
@@ -135,24 +171,19 @@ class _Writer:
         node = layer.node
         values = self._source.constants[node.inputs[1]].astype(np.float64)
         exponents = self._scales.weights[node.name]
-        scale = self._scale(node.name, exponents)
+        scale = self._scale(self._scale_names.weights[node.name], exponents)
         attributes = {"axis": 0} if len(exponents) > 1 else {}
         zero = self._zero
         if len(exponents) > 1:
             zero = self._constant(f"{node.name}.zeros", np.zeros(len(exponents), np.int8))
         bias = self._bias(layer)
         if self._simulate:
-            made = OnnxNode(
-                f"{node.name}.wq", "QuantizeLinear", [node.inputs[1], scale, zero], [f"{node.name}.wi"], attributes
-            )
-            self._graph.nodes.append(made)
-            integers = f"{node.name}.wi"
+            integers = self._free(f"{node.name}.wi")
+            self._node(f"{node.name}.wq", "QuantizeLinear", [node.inputs[1], scale, zero], integers, attributes)
         else:
             integers = self._constant(f"{node.name}.weight_int8", quantised_weights(values, exponents))
-        result = f"{node.name}.weight_dq"
-        self._graph.nodes.append(
-            OnnxNode(f"{node.name}.wdq", "DequantizeLinear", [integers, scale, zero], [result], attributes)
-        )
+        result = self._free(f"{node.name}.weight_dq")
+        self._node(f"{node.name}.wdq", "DequantizeLinear", [integers, scale, zero], result, attributes)
         if bias is None:
             return [result]
         if self._simulate:
@@ -166,8 +197,8 @@ class _Writer:
             self._constant(f"{node.name}.bias_scale", steps),
             self._constant(f"{node.name}.bias_zero", np.zeros(steps.shape, np.int32)),
         ]
-        name = f"{node.name}.bias_dq"
-        self._graph.nodes.append(OnnxNode(f"{node.name}.bdq", "DequantizeLinear", parts, [name], attributes))
+        name = self._free(f"{node.name}.bias_dq")
+        self._node(f"{node.name}.bdq", "DequantizeLinear", parts, name, attributes)
         return [result, name]
 
     def _bias(self, layer: LayerRegion) -> NDArray[np.float64] | None:

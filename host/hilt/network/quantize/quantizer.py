@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.calibration import Calibration, Feeds, Runner
-from hilt.network.graph import Graph
+from hilt.network.graph import Graph, Node
 from hilt.network.onnx_graph import OnnxError, OnnxGraph, infer_shapes
 from hilt.network.onnx_import import import_graph
+from hilt.network.onnx_refusals import require_computable
 from hilt.network.quantize.qdq import Scales, write_qdq
 from hilt.network.quantize.regions import Regions, find_regions
 from hilt.network.quantize.scales import ScaleSearch, corrected_biases, initial_scales, layer_macs
@@ -21,6 +23,9 @@ from hilt.network.reference import evaluate, evaluate_node
 _OBSERVED_SAMPLES = 32
 _SEARCH_SAMPLES = 8
 _REPORTED_SAMPLES = 8
+_ALIKE = 0.98
+"""The share of a node's values in floats that must be ONNX Runtime's; near a step, a rounding error is a whole one."""
+_FLOAT_ERROR = 1e-3
 _REPORTED_MACS = 4e9
 """Multiply-accumulates in float64 that comparing tensor by tensor may take."""
 
@@ -123,11 +128,15 @@ def quantise(
         notes: Facts to hand on.
 
     Raises:
-        OnnxError: The model has no layer with constant weights.
+        OnnxError: The model has no layer with constant weights, or a node that hilt cannot compute, or weights that
+            are no numbers.
+        CalibrationError: The data cannot be computed.
     """
+    require_computable(graph)
     regions = find_regions(graph)
     if not regions.layers:
         raise OnnxError(f"{graph.name} has no convolution or dense layer with constant weights: nothing for VTA to run")
+    _require_finite(graph, regions)
     statistics = observe(graph, regions.tensors, calibration.first(_OBSERVED_SAMPLES).samples)
     scales = initial_scales(graph, regions, statistics, channel_block)
     measured = ScaleSearch(graph, regions, scales, calibration.first(_SEARCH_SAMPLES).samples)
@@ -156,6 +165,13 @@ def quantise(
         measure_accuracy(graph, model, integers, calibration),
         tuple(notes),
     )
+
+
+def _require_finite(graph: OnnxGraph, regions: Regions) -> None:
+    for layer in regions.layers:
+        for name in filter(None, layer.node.inputs[1:3]):
+            if not np.isfinite(graph.constants[name]).all():
+                raise OnnxError(f"node {layer.node.label} has NaN or infinity in {name}; export the model again")
 
 
 def _costs(
@@ -188,6 +204,9 @@ def compare(model: OnnxGraph, integers: Graph, samples: Sequence[Feeds]) -> Agre
 
     Each node is computed on the values that ONNX Runtime has in front of it, so that a difference of one is counted
     where it is made and not again in every layer behind.
+
+    Raises:
+        OnnxError: The processor's operators compute a node in another way than ONNX Runtime.
     """
     producers = model.producers()
     names = [
@@ -202,9 +221,11 @@ def compare(model: OnnxGraph, integers: Graph, samples: Sequence[Feeds]) -> Agre
         values = {**integers.constants, **feeds, **runner.run(feeds)}
         for node in integers.nodes:
             output = node.outputs[0]
-            if integers.tensors[output].dtype != "int8":
+            results = evaluate_node(node, [values[name] if name else None for name in node.inputs])
+            if not output or integers.tensors[output].dtype != "int8":
+                _require_alike(node, results, values)
                 continue
-            made = evaluate_node(node, [values[name] if name else None for name in node.inputs])[0]
+            made = results[0]
             difference = made.astype(np.int32) - values[output].astype(np.int32)
             compared += difference.size
             different += int(np.count_nonzero(difference))
@@ -213,6 +234,31 @@ def compare(model: OnnxGraph, integers: Graph, samples: Sequence[Feeds]) -> Agre
                 exact = values[before[output]].astype(np.float64) * 2.0 ** integers.tensors[output].exponent
                 ties += int(np.count_nonzero((difference == 1) & (exact - np.floor(exact) == 0.5)))
     return Agreement(compared, 1 - different / max(compared, 1), ties, different - ties, largest)
+
+
+def _require_alike(node: Node, results: Sequence[NDArray[Any]], values: Mapping[str, NDArray[Any]]) -> None:
+    """Refuse a node in floats or counts that hilt's runtime computes otherwise than ONNX Runtime."""
+    for name, made in zip(node.outputs, results, strict=False):
+        if name not in values:
+            continue
+        wanted = values[name]
+        alike = made.shape == wanted.shape and made.dtype == wanted.dtype
+        if alike and made.size:
+            with np.errstate(invalid="ignore"):
+                close = np.isclose(made, wanted, _FLOAT_ERROR, _FLOAT_ERROR * _size_of(wanted), equal_nan=True)
+            alike = bool(np.mean(close) >= _ALIKE)
+        if not alike:
+            raise OnnxError(
+                f"node {node.name} ({node.op}) has a form that hilt computes otherwise than ONNX Runtime; "
+                "replace it in the model, or cut the model in front of it with onnx.utils.extract_model"
+            )
+
+
+def _size_of(values: NDArray[Any]) -> float:
+    """Return the largest finite magnitude."""
+    if values.dtype.kind != "f":
+        return 0.0
+    return float(np.abs(values).max(initial=0, where=np.isfinite(values)))
 
 
 def measure_accuracy(

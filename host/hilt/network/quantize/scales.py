@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hilt.network.calibration import Feeds, Runner
 from hilt.network.onnx_graph import OnnxGraph
-from hilt.network.quantize.qdq import Scales, quantised_weights, scale_feeds, write_simulation
+from hilt.network.quantize.qdq import ScaleNames, Scales, quantised_weights, write_simulation
 from hilt.network.quantize.regions import LayerRegion, Regions
 from hilt.network.quantize.statistics import (
     TensorStatistics,
@@ -127,6 +127,7 @@ class ScaleSearch:
         self._graph = graph
         self._regions = regions
         self._samples = samples
+        self._names = ScaleNames.free_in(graph, scales)
         ends = regions.ends or regions.tensors[-1:]
         float_runner = Runner(graph, ends)
         self._wanted = [
@@ -145,7 +146,7 @@ class ScaleSearch:
     def measure(self, scales: Scales) -> float:
         """Return the mean decibels over the samples."""
         self.evaluations += 1
-        feeds = scale_feeds(self._regions, scales)
+        feeds = self._names.feeds(scales)
         ratios = [
             signal_to_noise(wanted, given)
             for wanted, given in zip(self._wanted, self._runner.over(self._samples, feeds), strict=True)
@@ -164,11 +165,11 @@ class ScaleSearch:
         changed = True
         while changed and self.evaluations < allowed:
             changed = False
-            for key in [*dict.fromkeys(self._regions.groups.values()), *best.weights]:
+            for move in [*((key, "") for key in best.groups), *(("", key) for key in best.weights)]:
                 for step in (1, -1):
                     if self.evaluations >= allowed:
                         return best
-                    candidate = self._moved(best, key, step)
+                    candidate = self._moved(best, *move, step)
                     if candidate is None:
                         continue
                     reached = self.measure(candidate)
@@ -179,13 +180,13 @@ class ScaleSearch:
                         break
         return best
 
-    def _moved(self, scales: Scales, key: str, step: int) -> Scales | None:
-        """Return scales with one exponent changed; None if VTA cannot have them."""
+    def _moved(self, scales: Scales, group: str, layer: str, step: int) -> Scales | None:
+        """Return scales with the exponent of a group or of a layer changed; None if VTA cannot have them."""
         moved = scales.copy()
-        if key in moved.groups:
-            moved.groups[key] += step
+        if layer:
+            moved.weights[layer] = [exponent + step for exponent in moved.weights[layer]]
         else:
-            moved.weights[key] = [exponent + step for exponent in moved.weights[key]]
+            moved.groups[group] += step
         fitted = moved.copy()
         make_feasible(self._graph, self._regions, fitted)
         return moved if fitted.groups == moved.groups and fitted.weights == moved.weights else None

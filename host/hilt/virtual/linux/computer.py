@@ -21,6 +21,7 @@ class Computer:
     emulator: str
     """QEMU's program for the whole computer."""
     processor: str
+    memory_mib: int
     interpreter: str
     """The name of QEMU's interpreter of single programs, as binfmt_misc lists it."""
     kernel: str
@@ -71,6 +72,7 @@ ARMHF = Computer(
     architecture="armhf",
     emulator="qemu-system-arm",
     processor="cortex-a15",
+    memory_mib=512,
     interpreter="qemu-arm",
     kernel="linux-image-armmp",
     kernel_options="cma=128M",
@@ -79,4 +81,17 @@ ARMHF = Computer(
     wheel_platforms=("linux_armv7l", "manylinux2014_armv7l", "manylinux_2_17_armv7l"),
 )
 
-COMPUTERS = {ARMHF.architecture: ARMHF}
+ARM64 = Computer(
+    architecture="arm64",
+    emulator="qemu-system-aarch64",
+    processor="cortex-a53",
+    memory_mib=1024,
+    interpreter="qemu-aarch64",
+    kernel="linux-image-arm64",
+    kernel_options="cma=256M",
+    compiler="aarch64-linux-gnu-g++",
+    compiler_flags=("-mcpu=cortex-a53",),
+    wheel_platforms=("linux_aarch64", "manylinux2014_aarch64", "manylinux_2_17_aarch64"),
+)
+
+COMPUTERS = {computer.architecture: computer for computer in (ARMHF, ARM64)}

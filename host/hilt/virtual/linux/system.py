@@ -27,7 +27,6 @@ from hilt.virtual.linux.image import CardImage, add_file, built_image
 from hilt.virtual.linux.monitor import MONITOR_SOCKET, NETWORK
 
 CONSOLE = "console.log"
-_MEMORY_MIB = 512
 _PROCESSORS = 2
 _PR_SET_PDEATHSIG = 1
 _ASK_SECONDS = 2.0
@@ -69,7 +68,7 @@ def emulator_command(computer: Computer, image: CardImage, port: int) -> list[st
     options = f"{root} console=ttyAMA0 net.ifnames=0 {computer.kernel_options}"
     return [
         *(computer.emulator, "-machine", "virt", "-cpu", computer.processor),
-        *("-smp", str(_PROCESSORS), "-m", str(_MEMORY_MIB), "-display", "none", "-nodefaults"),
+        *("-smp", str(_PROCESSORS), "-m", str(computer.memory_mib), "-display", "none", "-nodefaults"),
         *("-kernel", str(image.kernel), "-initrd", str(image.initrd), "-append", options),
         *("-drive", f"file={CARD},format=raw,if=none,id=card", "-device", "virtio-blk-device,drive=card"),
         *("-drive", f"file={GIVEN},format=raw,if=none,id=given,readonly=on"),
