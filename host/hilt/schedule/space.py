@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hilt.run_choices import SpaceName
-from hilt.schedule.rows.choices import Fold, Keep
+from hilt.schedule.rows.choices import FoldedLoop, Keep
 from hilt.schedule.workload import Conv2d, is_dense
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.layout import blocks
@@ -163,7 +163,7 @@ def conv2d_space(
                 Knob("tile_w", factors(workload.out_width), split=True),
                 Knob("tile_ci", ci, split=True),
                 Knob("tile_co", factors(blocks(workload.out_channels // groups, parameters.block)), split=True),
-                Knob("fold", tuple(map(int, Fold)), split=False),
+                Knob("fold", tuple(map(int, FoldedLoop)), split=False),
                 Knob("keep", tuple(map(int, Keep)), split=False),
                 Knob("merge", (0, 1) if apart else (1,), split=False),
             ]

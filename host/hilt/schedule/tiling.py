@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hilt.schedule.rows.choices import Fold, Keep, is_rows
+from hilt.schedule.rows.choices import FoldedLoop, Keep, is_rows
 from hilt.schedule.segments import IntArray as IntArray
 from hilt.schedule.space import BY_CHANNEL, BY_TILE, ConfigurationError
 from hilt.schedule.workload import Conv2d
@@ -185,7 +185,7 @@ class Tiling:
             "tile_co": problem.co,
         }
         _require_factors({name: _knob(knobs, name) for name in extents}, extents)
-        for name, most in (("fold", len(Fold)), ("keep", len(Keep))):
+        for name, most in (("fold", len(FoldedLoop)), ("keep", len(Keep))):
             _require_between(name, _knob(knobs, name), 1, most)
         _require_between("merge", _knob(knobs, "merge"), 0, 1)
         ones = np.ones_like(knobs["fold"])

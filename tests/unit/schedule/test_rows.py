@@ -14,7 +14,7 @@ from hilt.schedule import Conv2d, Reason, Rejected, load_convolution, lower, mak
 from hilt.schedule.checks import NO_HAZARD, analyse
 from hilt.schedule.features import ast_features, context_relation_features, hidden_features, loop_context
 from hilt.schedule.loop_nest import KINDS
-from hilt.schedule.rows.choices import Fold, Keep
+from hilt.schedule.rows.choices import FoldedLoop, Keep
 from hilt.schedule.rows.plans import RowPlans
 from hilt.schedule.traffic import traffic
 from hilt.simulator.build import build
@@ -163,8 +163,10 @@ def test_a_tensor_that_is_kept_is_loaded_once() -> None:
     assert kept.wgt_boxes[0] * 2 * 9 == weights and kept.inp_elements[0] == 4 * elements
 
 
-@pytest.mark.parametrize(("fold", "turns"), [(Fold.ROWS, 2 * 4), (Fold.OUTPUTS, 7 * 2), (Fold.INPUTS, 7 * 4)])
-def test_the_loop_of_micro_ops_decides_the_iterations(fold: Fold, turns: int) -> None:
+@pytest.mark.parametrize(
+    ("fold", "turns"), [(FoldedLoop.ROWS, 2 * 4), (FoldedLoop.OUTPUTS, 7 * 2), (FoldedLoop.INPUTS, 7 * 4)]
+)
+def test_the_loop_of_micro_ops_decides_the_iterations(fold: FoldedLoop, turns: int) -> None:
     """A step of 7 rows, 2 blocks of input and 4 of output channels: two of these loops are iterations."""
     steps = 4 * 4 * 2
     assert plan(C5, tile_ci=2, tile_co=4, fold=fold).turns[0] == turns * steps

@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 from hilt.schedule.analysis import Analysis
 from hilt.schedule.loops import HAZARD_DISTANCE, LOOPS, LoopChoice
 from hilt.schedule.reasons import Needs, Reason
-from hilt.schedule.rows.choices import Fold, Keep
+from hilt.schedule.rows.choices import FoldedLoop, Keep
 from hilt.schedule.rows.plans import RowPlans
 from hilt.schedule.tiling import IntArray, Tiling
 from hilt.vta.program import MAX_IMAGE_BYTES
 
-_COUNTED = {Fold.ROWS: ("ci", "co"), Fold.OUTPUTS: ("h", "ci"), Fold.INPUTS: ("h", "co")}
+_COUNTED = {FoldedLoop.ROWS: ("ci", "co"), FoldedLoop.OUTPUTS: ("h", "ci"), FoldedLoop.INPUTS: ("h", "co")}
 """The loops that are iterations, the outer one first."""
 
 
@@ -24,7 +24,8 @@ def analyse_rows(tiling: Tiling, columns: Mapping[str, ArrayLike]) -> Analysis:
     knobs = {name: np.atleast_1d(np.asarray(columns[name], dtype=np.int64)) for name in ("fold", "keep", "merge")}
     plans = RowPlans.of(tiling, knobs)
     out, into = (
-        np.array([0, *(LOOPS.index(_COUNTED[choice][place]) for choice in Fold)]).take(plans.fold) for place in (0, 1)
+        np.array([0, *(LOOPS.index(_COUNTED[choice][place]) for choice in FoldedLoop)]).take(plans.fold)
+        for place in (0, 1)
     )
     loops = LoopChoice(out, into, plans.kernel_uops, plans.hazard_distance)
     resident = (plans.keep == Keep.WEIGHTS) & (tiling.co_tiles == 1)

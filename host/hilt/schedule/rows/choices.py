@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Any
 
 
-class Fold(IntEnum):
+class FoldedLoop(IntEnum):
     """The tile's loop that is spelled out in micro-ops, beside the kernel and the columns."""
 
     ROWS = 1

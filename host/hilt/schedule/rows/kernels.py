@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hilt.schedule.rows.choices import Fold
+from hilt.schedule.rows.choices import FoldedLoop
 from hilt.schedule.rows.geometry import Geometry, Span
 from hilt.schedule.tiling import IntArray
 
 
 @dataclass(frozen=True)
-class Loop:
+class RowLoop:
     """A loop's turns, and how far one moves in the accumulator, input and weight buffer."""
 
     extent: int
@@ -23,18 +23,18 @@ class Loop:
 
 
 @dataclass(frozen=True, eq=False)
-class Kernel:
+class RowKernel:
     """Micro-ops `dst`, `src` and `wgt` (m,), counted from the start of the step's operands."""
 
-    outer: Loop
-    inner: Loop
+    outer: RowLoop
+    inner: RowLoop
     dst: IntArray
     src: IntArray
     wgt: IntArray
 
 
 @dataclass(frozen=True)
-class Tile:
+class StepTile:
     """Rows, columns, and channel blocks of input and of output of a step."""
 
     height: int
@@ -43,36 +43,36 @@ class Tile:
     co: int
 
 
-def kernels(geometry: Geometry, tile: Tile, rows: Span, columns: Span, fold: Fold) -> Iterator[Kernel]:
+def kernels(geometry: Geometry, tile: StepTile, rows: Span, columns: Span, fold: FoldedLoop) -> Iterator[RowKernel]:
     """Yield the GEMMs that leave out every product with padding.
 
     Taps are outermost in the micro-ops and columns innermost, so that updates of an element stay apart.
     """
     row_axis, column_axis = geometry.row_axis, geometry.column_axis
     taps = row_axis.kernel * column_axis.kernel
-    ci = Loop(tile.ci, 0, rows.count * columns.count, taps)
-    co = Loop(tile.co, tile.height * tile.width, 0, tile.ci * taps)
-    if fold is Fold.ROWS:
+    ci = RowLoop(tile.ci, 0, rows.count * columns.count, taps)
+    co = RowLoop(tile.co, tile.height * tile.width, 0, tile.ci * taps)
+    if fold is FoldedLoop.ROWS:
         if rows.products:
             whole = [(kh, rows.outputs_of(kh)) for kh in range(row_axis.kernel)]
-            yield Kernel(ci, co, *_micro_ops(geometry, tile, rows, columns, whole, Loop(1)))
+            yield RowKernel(ci, co, *_micro_ops(geometry, tile, rows, columns, whole, RowLoop(1)))
         return
-    spelled, counted = (co, ci) if fold is Fold.OUTPUTS else (ci, co)
+    spelled, counted = (co, ci) if fold is FoldedLoop.OUTPUTS else (ci, co)
     step = row_axis.stride // row_axis.step * columns.count
     for first, length in rows.runs:
         low, end, _ = rows.taps[first]
         run = [(kh, range(first, first + 1)) for kh in range(low, end)]
-        outer = Loop(length, tile.width, step, 0)
-        yield Kernel(outer, counted, *_micro_ops(geometry, tile, rows, columns, run, spelled))
+        outer = RowLoop(length, tile.width, step, 0)
+        yield RowKernel(outer, counted, *_micro_ops(geometry, tile, rows, columns, run, spelled))
 
 
 def _micro_ops(
     geometry: Geometry,
-    tile: Tile,
+    tile: StepTile,
     rows: Span,
     columns: Span,
     taps: list[tuple[int, range]],
-    spelled: Loop,
+    spelled: RowLoop,
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Return dst, src and wgt of the taps (row of the kernel, output rows), with another loop `spelled` out."""
     kernel_width = geometry.column_axis.kernel

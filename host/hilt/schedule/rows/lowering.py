@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hilt.schedule.rows.choices import SLOTS, Fold, Keep
+from hilt.schedule.rows.choices import SLOTS, FoldedLoop, Keep
 from hilt.schedule.rows.geometry import Span
-from hilt.schedule.rows.kernels import Tile, kernels
+from hilt.schedule.rows.kernels import StepTile, kernels
 from hilt.schedule.rows.plans import RowPlans, input_moves, output_moves, weight_moves
 from hilt.schedule.rows.stream import Moves, RowStream
 from hilt.vta.isa import AluOpcode, MemoryType, Opcode
@@ -42,9 +42,9 @@ class _Lowering:
     def __init__(self, plans: RowPlans, wrap: bool) -> None:
         tiling, problem = plans.tiling, plans.tiling.problem
         self.problem, self.formats = problem, problem.accelerator.formats
-        self.fold, self.keep = Fold(int(plans.fold[0])), Keep(int(plans.keep[0]))
+        self.fold, self.keep = FoldedLoop(int(plans.fold[0])), Keep(int(plans.keep[0]))
         self.geometry = plans.geometries[int(plans.which[0])]
-        self.tile = Tile(*(int(size[0]) for size in (tiling.height, tiling.width, tiling.ci, tiling.co)))
+        self.tile = StepTile(*(int(size[0]) for size in (tiling.height, tiling.width, tiling.ci, tiling.co)))
         self.steps, self.co_tiles, self.tiles = (
             int(count[0]) for count in (tiling.ci_steps, tiling.co_tiles, tiling.tiles)
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hilt.schedule.rows.choices import SLOTS, Fold, Keep
+from hilt.schedule.rows.choices import SLOTS, FoldedLoop, Keep
 from hilt.schedule.rows.geometry import NEVER, Geometry, Span, largest_divisor
 from hilt.schedule.tiling import IntArray, Tiling, TilingProblem
 from hilt.schedule.transfers import DmaTransfers, fold
@@ -119,7 +119,7 @@ class RowPlans:
             gemms=tiling.b_tiles
             * tiling.co_tiles
             * tiling.ci_steps
-            * np.where(choices == Fold.ROWS, of(counts.full), of(counts.runs)),
+            * np.where(choices == FoldedLoop.ROWS, of(counts.full), of(counts.runs)),
             turns=tiling.b_tiles * tiling.co_tiles * tiling.ci_steps * _turns(tiling, choices, counts, which),
         )
 
@@ -173,16 +173,16 @@ def _run_taps(span: Span) -> int:
 
 def _by_fold(choices: IntArray, products: IntArray, runs_taps: IntArray, tiling: Tiling) -> IntArray:
     outputs, inputs = runs_taps * tiling.co, runs_taps * tiling.ci
-    return np.where(choices == Fold.ROWS, products, np.where(choices == Fold.OUTPUTS, outputs, inputs))
+    return np.where(choices == FoldedLoop.ROWS, products, np.where(choices == FoldedLoop.OUTPUTS, outputs, inputs))
 
 
 def _turns(tiling: Tiling, choices: IntArray, counts: _Counts, which: IntArray) -> IntArray:
     """Return the iterations of the GEMMs of all tiles of a plane in one step (n,)."""
     rows = counts.run_rows.take(which)
     return np.where(
-        choices == Fold.ROWS,
+        choices == FoldedLoop.ROWS,
         counts.full.take(which) * tiling.ci * tiling.co,
-        np.where(choices == Fold.OUTPUTS, rows * tiling.ci, rows * tiling.co),
+        np.where(choices == FoldedLoop.OUTPUTS, rows * tiling.ci, rows * tiling.co),
     )
 
 
@@ -221,7 +221,9 @@ def _distance(tiling: Tiling, choices: IntArray, geometries: tuple[Geometry, ...
     alone, narrowest, between, taps = np.array(
         [[each.distance, each.narrowest, each.rows_between, each.most_taps] for each in geometries], dtype=np.int64
     ).T
-    more = np.where(choices == Fold.ROWS, between.take(which), np.where(choices == Fold.OUTPUTS, tiling.co - 1, 0))
+    more = np.where(
+        choices == FoldedLoop.ROWS, between.take(which), np.where(choices == FoldedLoop.OUTPUTS, tiling.co - 1, 0)
+    )
     once = taps.take(which) * tiling.ci <= 1
     return np.where(once, NEVER, np.minimum(alone.take(which) + more * narrowest.take(which), NEVER))
 
