@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
 
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     configuration = load_config(str(ROOT / "mkdocs.yml"), site_dir=str(tmp_path), strict=True)
     build(configuration)  # raises Abort at a warning

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.graph import Node
-from hilt.network.lower_pool import PoolingLayer
+from hilt.network.pool_tiles import PoolingLayer
 from hilt.schedule import Conv2d
 
 
@@ -31,7 +31,7 @@ class Fold:
 
 @dataclass(frozen=True, eq=False)
 class PoolLayer:
-    """A max pooling: the node, its shape in packed tensors, the tensor that is read and the one that is made."""
+    """A pooling: the node, its shape in packed tensors, the tensor that is read and the one that is made."""
 
     node: Node
     pool: PoolingLayer

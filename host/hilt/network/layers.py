@@ -17,7 +17,8 @@ from hilt.network.layer_forms import NotOnVtaError as NotOnVtaError
 from hilt.network.layer_forms import PoolLayer as PoolLayer
 from hilt.network.layer_forms import VtaLayer as VtaLayer
 from hilt.network.layer_forms import folded as folded
-from hilt.network.lower_pool import PoolingLayer
+from hilt.network.lower_pool import has_schedule
+from hilt.network.pool_tiles import Averaging, PoolingLayer
 from hilt.schedule import Conv2d, WorkloadError
 from hilt.schedule.residual import LARGEST_SHIFT
 from hilt.vta.accelerator import Accelerator
@@ -37,6 +38,8 @@ def layer_of(graph: Graph, node: Node, accelerator: Accelerator) -> VtaLayer | P
         raise NotOnVtaError(node.reason)
     if node.op == "max_pool":
         return _max_pool(graph, node, accelerator)
+    if node.op in ("average_pool", "global_average_pool"):
+        return _average_pool(graph, node, accelerator)
     make = _FORMS.get(node.op)
     if make is None:
         raise NotOnVtaError(f"{node.op} is no operation that hilt lowers to VTA")
@@ -152,52 +155,55 @@ def _add(graph: Graph, node: Node, block: int) -> VtaLayer:
     )
 
 
-def _average_pool(graph: Graph, node: Node, block: int) -> VtaLayer:
-    data, output = graph.tensors[node.inputs[0]], graph.tensors[node.outputs[0]]
+def _average_pool(graph: Graph, node: Node, accelerator: Accelerator) -> VtaLayer | PoolLayer:
+    """Return a pooling; a convolution of ones where a row of its windows does not fit on chip."""
     attributes = node.attributes
     if int(attributes["divisor"]) != 1:
         raise NotOnVtaError("its window is no power of two, and VTA divides by powers of two only")
     if _single(node, "shift") < 0:
         raise NotOnVtaError("its result has finer steps than its sums, which VTA only shifts right")
-    images = _feature_map(data)
-    kernel = tuple(attributes.get("kernel", images[2:]))
-    top, left, bottom, right = attributes.get("pads", (0, 0, 0, 0))
-    stride = tuple(attributes.get("strides", (1, 1)))
+    data = graph.tensors[node.inputs[0]]
+    pool = _pooling(graph, node, accelerator, Averaging(_single(node, "shift"), _clip(node)))
+    if has_schedule(pool, accelerator):
+        return PoolLayer(node, pool, data.name, node.outputs[0])
+    return _convolution_of_ones(node, _feature_map(data), pool, accelerator.parameters.block)
+
+
+def _convolution_of_ones(node: Node, images: tuple[int, int, int, int], pool: PoolingLayer, block: int) -> VtaLayer:
+    """Return an average pooling as a convolution, whose tiles need not be as wide as the output."""
+    _, _, bottom, right = node.attributes.get("pads", (0, 0, 0, 0))
     channels = blocks(images[1], block) * block
     shift = _single(node, "shift")
-    workload = _by_block(
-        node,
-        images,
-        channels,
-        block,
-        (kernel[0], kernel[1]),
-        (stride[0], stride[1]),
-        ((top, left), (bottom, right)),
-        shift,
-    )
+    padding = (pool.pads, (bottom, right))
+    workload = _by_block(node, images, channels, block, pool.kernel, pool.stride, padding, shift)
     weights = np.ones((channels, 1, *workload.kernel), dtype=np.int8)
     bias = _halved(np.zeros(channels, dtype=np.int32), shift)
     merged = _merged(weights, channels, workload.block_groups(block))
-    return VtaLayer(node, workload, merged, bias, node.inputs[0], output.name)
+    return VtaLayer(node, workload, merged, bias, node.inputs[0], node.outputs[0])
 
 
 def _max_pool(graph: Graph, node: Node, accelerator: Accelerator) -> PoolLayer:
-    data, output = graph.tensors[node.inputs[0]], graph.tensors[node.outputs[0]]
-    images, attributes = _feature_map(data), node.attributes
-    pads = attributes.get("pads", (0, 0, 0, 0))
-    if max(pads) and not _never_negative(graph, data.name):
+    if max(node.attributes.get("pads", (0, 0, 0, 0))) and not _never_negative(graph, node.inputs[0]):
         raise NotOnVtaError("its input may be negative, and VTA pads with zeros, which would win")
-    planes = blocks(images[0], accelerator.parameters.batch) * blocks(images[1], accelerator.parameters.block)
-    kernel, stride = attributes["kernel"], attributes.get("strides", (1, 1))
-    pool = PoolingLayer(
-        planes,
+    return PoolLayer(node, _pooling(graph, node, accelerator, None), node.inputs[0], node.outputs[0])
+
+
+def _pooling(graph: Graph, node: Node, accelerator: Accelerator, averaging: Averaging | None) -> PoolingLayer:
+    """Return a pooling over packed tensors; a global one has one window."""
+    images, attributes = _feature_map(graph.tensors[node.inputs[0]]), node.attributes
+    out = (*graph.tensors[node.outputs[0]].shape, 1, 1)[2:4]
+    kernel, stride = attributes.get("kernel", images[2:]), attributes.get("strides", (1, 1))
+    top, left, _, _ = attributes.get("pads", (0, 0, 0, 0))
+    parameters = accelerator.parameters
+    return PoolingLayer(
+        blocks(images[0], parameters.batch) * blocks(images[1], parameters.block),
         images[2:],
         (kernel[0], kernel[1]),
         (stride[0], stride[1]),
-        (pads[0], pads[1]),
-        (output.shape[2], output.shape[3]),
+        (top, left),
+        (out[0], out[1]),
+        averaging,
     )
-    return PoolLayer(node, pool, data.name, output.name)
 
 
 def _never_negative(graph: Graph, name: str) -> bool:
@@ -210,8 +216,6 @@ _FORMS = {
     "conv2d": _convolution,
     "dense": _dense,
     "add": _add,
-    "average_pool": _average_pool,
-    "global_average_pool": _average_pool,
 }
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.layers import PoolLayer, VtaLayer
-from hilt.network.lower_pool import lower_max_pool
+from hilt.network.lower_pool import lower_pool
 from hilt.schedule import Rejected, lower
 from hilt.schedule.bias_first import LOWER, with_bias_first
 from hilt.schedule.code import Code, code_of
@@ -27,7 +27,7 @@ _LARGEST_INPUT = 128
 def layer_code(layer: VtaLayer | PoolLayer, knobs: Mapping[str, int], accelerator: Accelerator) -> Code:
     """Return a layer's code. Raises Rejected if the accelerator cannot run these knobs."""
     if isinstance(layer, PoolLayer):
-        return lower_max_pool(layer.pool, knobs["rows"], accelerator)
+        return lower_pool(layer.pool, knobs, accelerator)
     code = code_of(lower(layer.workload, knobs, accelerator), accelerator)
     if layer.shifts:
         plane = layer.workload.out_height * layer.workload.out_width

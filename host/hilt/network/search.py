@@ -7,11 +7,13 @@ neighbours of the best.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hilt.network.lower_pool import PoolingLayer, lower_max_pool
+from hilt.network.lower_pool import lower_pool, pool_knobs
+from hilt.network.pool_tiles import PoolingLayer
 from hilt.run_choices import CheckLevel
 from hilt.schedule import Conv2d, Rejected, convolution, lower
 from hilt.schedule.checks import Checks
@@ -30,7 +32,6 @@ from hilt.vta.program import Program
 _BY_ESTIMATE = 1024
 _ROUNDS = 3
 _CENTRES = 3
-_MOST_ROWS = 32
 _WITH_RESIDUAL = 24
 """Configurations that are counted with their residual, the fastest without it that have room for one."""
 _ALTERNATIVES = 6
@@ -82,21 +83,22 @@ class Searcher:
         return self._known[key]
 
     def pool_schedule(self, name: str, pool: PoolingLayer) -> Schedule:
-        """Return the best height of a max pooling's tiles; every height that fits is counted.
+        """Return the best size of a pooling's tiles; every size that fits is counted.
 
         Raises:
-            NoScheduleError: No height fits the accelerator.
+            NoScheduleError: No size fits the accelerator.
         """
-        programs: dict[int, Program] = {}
-        for rows in range(1, min(pool.out[0], _MOST_ROWS) + 1):
-            try:
-                programs[rows] = self._program(lower_max_pool(pool, rows, self.accelerator), None)
-            except Rejected:
-                continue
+        fitting: list[dict[str, int]] = []
+        programs: list[Program] = []
+        for knobs in pool_knobs(pool):
+            with suppress(Rejected):
+                programs.append(self._program(lower_pool(pool, knobs, self.accelerator), None))
+                fitting.append(knobs)
         if not programs:
             raise NoScheduleError(f"layer {name}: no tile of it fits {self.accelerator.parameters.name}")
-        cycles, rows = min(zip(self.cycles(list(programs.values())), programs, strict=True))
-        return Schedule({"rows": rows}, int(cycles), "twin")
+        cycles = self.cycles(programs)
+        best = min(range(len(cycles)), key=cycles.__getitem__)
+        return Schedule(fitting[best], int(cycles[best]), "twin")
 
     def judge(self, workload: Conv2d, knobs: Mapping[str, int], residual_shift: int | None, origin: str) -> Schedule:
         """Return a schedule of given knobs with its cycles. Raises Rejected if they do not fit."""

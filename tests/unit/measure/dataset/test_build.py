@@ -131,6 +131,7 @@ def test_a_dask_cluster_finds_the_same(tmp_path: Path) -> None:
     assert np.array_equal(here.cycles, there.cycles)
 
 
+@pytest.mark.rtl
 def test_the_check_finds_wrong_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A twin that is out by one cycle, and rules that call every answer right on hardware that loses sums."""
     monkeypatch.setattr(building.outcomes, "HAZARD_DISTANCE", 0)

@@ -1,0 +1,216 @@
+"""A pooling over packed tensors, and the instructions that all poolings share: a tile's loads and its store.
+
+A tile is some output rows of one plane, or all rows of several planes. Its input lies in the input buffer plane by
+plane, its output in the accumulators. Input and output of successive tiles take turns between two places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilt.schedule.checks import Rejected
+from hilt.schedule.code import Code
+from hilt.schedule.residual import IDENTITY
+from hilt.vta.accelerator import Accelerator
+from hilt.vta.isa import INSTRUCTION, UOP, MemoryType, Opcode
+
+_NAMES = ("uop", IDENTITY, "inp", "out")
+_UOP, _IDENTITY, _INP, _OUT = range(4)
+_FIELD = 1 << 14
+_PADS = 15
+
+
+@dataclass(frozen=True)
+class Averaging:
+    """The end of an average: the sums are shifted right by `shift`, rounded half up, and clipped."""
+
+    shift: int
+    clip: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class PoolingLayer:
+    """A pooling over packed tensors: a maximum, or an average if `averaging` is there.
+
+    `planes` is blocks of images times blocks of channels; sizes are (height, width), `pads` are before the first
+    row and column. Elements outside the input are zeros.
+    """
+
+    planes: int
+    size: tuple[int, int]
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    pads: tuple[int, int]
+    out: tuple[int, int]
+    averaging: Averaging | None = None
+
+    @property
+    def high(self) -> int:
+        """Input rows that all output rows read."""
+        return self.rows_read(self.out[0])
+
+    @property
+    def wide(self) -> int:
+        """Input columns that an output row reads."""
+        return (self.out[1] - 1) * self.stride[1] + self.kernel[1]
+
+    def rows_read(self, rows: int) -> int:
+        """Return the input rows that so many output rows read."""
+        return (rows - 1) * self.stride[0] + self.kernel[0]
+
+    @property
+    def micro_ops(self) -> int:
+        """Micro-ops that no schedule saves: a lower bound of the cycles."""
+        taps = self.kernel[0] * self.kernel[1]
+        copied = 0 if self.averaging else self.size[0] * self.size[1]
+        return self.planes * (copied + taps * self.out[0] * self.out[1])
+
+
+@dataclass(frozen=True)
+class PoolTile:
+    """Output rows of some planes, from plane `plane` and row `row` on."""
+
+    number: int
+    plane: int
+    planes: int
+    row: int
+    rows: int
+
+
+class PoolWriter:
+    """Writes a pooling's instructions; a subclass adds those between the loads and the store.
+
+    Args:
+        pool: The pooling.
+        rows: Output rows of a tile.
+        planes: Planes of a tile; above 1 with all rows only.
+        accelerator: The accelerator.
+        copied: Accumulators that a tile takes beside its output.
+
+    Raises:
+        Rejected: A tile does not fit the accelerator.
+    """
+
+    def __init__(self, pool: PoolingLayer, rows: int, planes: int, accelerator: Accelerator, copied: int) -> None:
+        self.pool, self.rows, self.planes, self.copied = pool, rows, planes, copied
+        parameters = accelerator.parameters
+        self.box = pool.rows_read(rows) * pool.wide
+        """Input elements of a plane's tile."""
+        self.made = planes * rows * pool.out[1]
+        """Output elements of a tile."""
+        self.tiles = -(-pool.planes // planes) * -(-pool.out[0] // rows)
+        self.places = min(2, self.tiles, parameters.inp_depth // (planes * self.box))
+        if not self.places or copied + 2 * self.made > parameters.acc_depth:
+            raise Rejected(
+                "acc_overflow",
+                f"a tile of {rows} rows takes {planes * self.box} input and {copied + 2 * self.made} accumulators",
+            )
+        if max(pool.pads) > _PADS or max(planes * self.box, copied, pool.wide) >= _FIELD:
+            raise Rejected("field_overflow", f"a tile of {rows} rows has more elements than an instruction counts")
+        self.uops: list[tuple[int, int]] = []
+        self._records: list[NDArray[np.void]] = []
+        self._buffers: list[int] = []
+
+    def code(self) -> Code:
+        """Return the code. Raises Rejected if the micro-op buffer is too small."""
+        self.write_micro_ops()
+        self._add(_UOP, Opcode.LOAD, memory_type=MemoryType.UOP, y_size=1, x_size=len(self.uops))
+        self._add(_IDENTITY, Opcode.LOAD, memory_type=MemoryType.WGT, y_size=1, x_size=1)
+        for tile in self._each_tile():
+            self._load(tile)
+            self.compute(tile)
+            self._store(tile)
+        uops = np.zeros(len(self.uops), dtype=UOP)
+        uops["dst"], uops["src"] = np.array(self.uops).T
+        return Code(np.concatenate(self._records), np.array(self._buffers), _NAMES, uops)
+
+    def write_micro_ops(self) -> None:
+        """Fill `uops`, (accumulator, source) each."""
+        raise NotImplementedError
+
+    def compute(self, tile: PoolTile) -> None:
+        """Add a tile's GEMM and ALU instructions."""
+        raise NotImplementedError
+
+    def compute_with(self, opcode: Opcode, first: int, end: int, **fields: int) -> None:
+        """Add an instruction of the compute stage over the micro-ops from `first` to before `end`."""
+        for loop in ("in", "out"):
+            if fields.get(f"iter_{loop}") == 1:  # a factor that nothing multiplies may not fit its field
+                fields = {name: 0 if name.endswith(f"factor_{loop}") else value for name, value in fields.items()}
+        self._add(-1, opcode, uop_bgn=first, uop_end=end, **{"iter_out": 1, "iter_in": 1} | fields)
+
+    def begin(self, tile: int) -> int:
+        """Return the first accumulator of a tile's output."""
+        return self.copied + tile % 2 * self.made
+
+    def _each_tile(self) -> Iterator[PoolTile]:
+        number = 0
+        for plane in range(0, self.pool.planes, self.planes):
+            for row in range(0, self.pool.out[0], self.rows):
+                planes, rows = min(self.planes, self.pool.planes - plane), min(self.rows, self.pool.out[0] - row)
+                yield PoolTile(number, plane, planes, row, rows)
+                number += 1
+
+    def _load(self, tile: PoolTile) -> None:
+        """Load a tile's input rows, with zeros where it reaches past the input."""
+        pool = self.pool
+        (height, width), left = pool.size, pool.pads[1]
+        place = tile.number % self.places * self.planes * self.box
+        high = pool.rows_read(tile.rows)
+        if pool.pads == (0, 0) and pool.wide == width and high == height:
+            whole = tile.planes * height * width
+            self._add(
+                _INP,
+                Opcode.LOAD,
+                memory_type=MemoryType.INP,
+                sram_base=place,
+                dram_base=tile.plane * height * width,
+                y_size=1,
+                x_size=whole,
+                x_stride=whole,
+            )
+            return
+        top = tile.row * pool.stride[0] - pool.pads[0]
+        before, after = max(-top, 0), max(top + high - height, 0)
+        columns = min(width, pool.wide - left)
+        for number in range(tile.planes):
+            self._add(
+                _INP,
+                Opcode.LOAD,
+                memory_type=MemoryType.INP,
+                sram_base=place + number * self.box,
+                dram_base=(tile.plane + number) * height * width + max(top, 0) * width,
+                y_size=high - before - after,
+                x_size=columns,
+                x_stride=width,
+                y_pad_0=before,
+                y_pad_1=after,
+                x_pad_0=left,
+                x_pad_1=pool.wide - left - columns,
+            )
+
+    def _store(self, tile: PoolTile) -> None:
+        out = self.pool.out
+        made = tile.planes * tile.rows * out[1]
+        self._add(
+            _OUT,
+            Opcode.STORE,
+            memory_type=MemoryType.OUT,
+            sram_base=self.begin(tile.number),
+            dram_base=tile.plane * out[0] * out[1] + tile.row * out[1],
+            y_size=1,
+            x_size=made,
+            x_stride=made,
+        )
+
+    def _add(self, buffer: int, opcode: Opcode, **fields: int) -> None:
+        record = np.zeros(1, dtype=INSTRUCTION)
+        record["opcode"] = opcode
+        for name, value in fields.items():
+            record[name] = value
+        self._records.append(record)
+        self._buffers.append(buffer)

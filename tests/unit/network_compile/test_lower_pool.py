@@ -1,0 +1,89 @@
+"""Poolings on the golden model: every schedule is right against numpy, on each geometry and without an interlock."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from hilt.network.lower_pool import has_schedule, lower_pool, pool_knobs
+from hilt.network.pool_tiles import Averaging, PoolingLayer
+from hilt.network.search import Searcher
+from hilt.schedule import Rejected
+from hilt.schedule.fused import alone
+from hilt.schedule.residual import IDENTITY, identity_block
+from hilt.simulator.build import build
+from hilt.simulator.device import DeviceStatus, MemoryModel
+from hilt.simulator.program_run import run_program
+from hilt.vta.accelerator import Accelerator, Hazards
+from hilt.vta.parameters import VTAParameters
+
+from .graphs import BATCHED, PYNQ, SMALL
+
+pytestmark = pytest.mark.slow  # runs programs on the golden model
+
+# planes, size, kernel, stride, pads before, pads after, shift, clip
+AVERAGES = [
+    (4, (8, 8), (8, 8), (1, 1), (0, 0), (0, 0), 6, (-128, 127)),
+    (2, (4, 4), (4, 4), (1, 1), (0, 0), (0, 0), 4, (0, 127)),
+    (7, (2, 4), (2, 4), (1, 1), (0, 0), (0, 0), 3, (-100, 90)),
+    (1, (16, 16), (2, 2), (2, 2), (0, 0), (0, 0), 2, (-128, 127)),
+    (3, (9, 11), (4, 2), (3, 1), (1, 1), (1, 0), 3, (-128, 127)),
+    (5, (3, 5), (1, 1), (2, 2), (0, 0), (0, 0), 0, (-7, 7)),
+]
+
+
+def of(parameters: str, hazards: Hazards = "interlock") -> Accelerator:
+    return Accelerator.for_parameters(VTAParameters.from_name(parameters), hazards=hazards)
+
+
+def average(case: tuple, data: NDArray[np.int8]) -> tuple[PoolingLayer, NDArray[np.int8]]:
+    """Return the pooling of a case and its result on `data`, int8 (planes, height, width, elements)."""
+    planes, size, kernel, stride, before, after, shift, clip = case
+    padded = np.pad(data.astype(np.int64), ((0, 0), (before[0], after[0]), (before[1], after[1]), (0, 0)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, kernel, axis=(1, 2))[:, :: stride[0], :: stride[1]]
+    sums = windows.sum(axis=(-2, -1))
+    rounded = (sums + ((1 << shift) >> 1)) >> shift
+    out = (sums.shape[1], sums.shape[2])
+    pool = PoolingLayer(planes, size, kernel, stride, before, out, Averaging(shift, clip))
+    return pool, np.clip(rounded, *clip).astype(np.int8)
+
+
+@pytest.mark.parametrize(
+    "case", AVERAGES, ids=lambda case: f"{case[0]}x{case[1][0]}x{case[1][1]}-{case[2][0]}x{case[2][1]}"
+)
+@pytest.mark.parametrize(
+    ("parameters", "hazards"), [(PYNQ, "interlock"), (PYNQ, "none"), (SMALL, "interlock"), (BATCHED, "none")]
+)
+def test_every_schedule_of_an_average_is_right(case: tuple, parameters: str, hazards: Hazards) -> None:
+    accelerator = of(parameters, hazards)
+    elements = accelerator.parameters.batch * accelerator.parameters.block
+    data = np.random.default_rng(1).integers(-128, 128, (case[0], *case[1], elements)).astype(np.int8)
+    pool, expected = average(case, data)
+    library = build(accelerator, "golden")
+    inputs = {"inp": data, IDENTITY: identity_block(0, accelerator)}
+    sizes = {"inp": data.nbytes, "out": expected.nbytes, IDENTITY: inputs[IDENTITY].nbytes}
+    ran = 0
+    for knobs in pool_knobs(pool):
+        try:
+            program = alone(lower_pool(pool, knobs, accelerator), sizes, accelerator)
+        except Rejected:
+            continue
+        run = run_program(library, program, inputs, max_cycles=1 << 30)
+        assert run.execution.status is DeviceStatus.DONE, knobs
+        assert np.array_equal(run.output, expected.ravel()), knobs
+        ran += 1
+    assert ran >= len(pool_knobs(pool)) // 2
+
+
+def test_the_mean_of_an_image_costs_little_more_than_its_additions() -> None:
+    """A convolution of ones takes 8,156 cycles: it loads 64 KiB of weights."""
+    pool, _ = average(AVERAGES[0], np.zeros((4, 8, 8, 16), np.int8))
+    schedule = Searcher(of(PYNQ), MemoryModel(base=0x1000_0000)).pool_schedule("mean", pool)
+    assert pool.micro_ops == 256
+    assert schedule.cycles < 1200
+
+
+def test_a_row_of_windows_that_does_not_fit_has_no_schedule() -> None:
+    wide = PoolingLayer(1, (2, 4096), (2, 2), (2, 2), (0, 0), (1, 2048), Averaging(2, (-128, 127)))
+    assert not has_schedule(wide, of(PYNQ))
