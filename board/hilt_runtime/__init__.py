@@ -6,7 +6,15 @@ y = network(x)
 """
 
 from hilt_runtime.bundle import Bundle, BundleError, read_bundle
-from hilt_runtime.errors import DeviceError, InferenceError, InputError, MemoryNeededError, NetworkError, TargetError
+from hilt_runtime.errors import (
+    DeviceError,
+    InferenceError,
+    InputError,
+    MemoryNeededError,
+    NetworkError,
+    StepError,
+    TargetError,
+)
 from hilt_runtime.network import Inference, Network, StepRun
 
 __all__ = [
@@ -19,6 +27,7 @@ __all__ = [
     "MemoryNeededError",
     "Network",
     "NetworkError",
+    "StepError",
     "StepRun",
     "TargetError",
     "read_bundle",

@@ -13,6 +13,7 @@ from typing import Any, Dict, List, Union
 import numpy as np
 
 from hilt_runtime.errors import NetworkError
+from hilt_runtime.manifest import ManifestNotWholeError, check_manifest
 
 FORMAT = "hilt network"
 VERSION = 2
@@ -65,6 +66,9 @@ def read_bundle(source: Union[str, Path, bytes], name: str = "") -> Bundle:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             manifest = _manifest(archive, name)
             arrays = {part: _array(archive, part, facts, name) for part, facts in manifest["parts"].items()}
+            check_manifest(manifest, arrays)
+    except ManifestNotWholeError as error:
+        raise BundleError("the manifest of {} is not whole ({}): {}".format(name, error, _AGAIN)) from None
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
         raise BundleError("{} is no whole bundle ({}): {}".format(name, error, _AGAIN)) from None
     return Bundle(name, manifest, arrays, hashlib.sha256(data).hexdigest())
@@ -81,8 +85,10 @@ def _manifest(archive: zipfile.ZipFile, name: str) -> Dict[str, Any]:
         if manifest["version"] != VERSION:
             line = "{} has version {}, this runtime reads {}: compile the network again with this hilt"
             raise BundleError(line.format(name, manifest["version"], VERSION))
+        for facts in manifest["parts"].values():
+            int(facts["bytes"]), str(facts["sha256"])
         return dict(manifest)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BundleError("the manifest of {} cannot be read ({}): {}".format(name, error, _AGAIN)) from None
 
 

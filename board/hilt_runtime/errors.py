@@ -15,6 +15,10 @@ class InputError(NetworkError):
     """An input of another name, shape or type than the network's."""
 
 
+class StepError(NetworkError):
+    """A step of the processor that cannot be computed with these inputs: a place that is not there, for one."""
+
+
 class MemoryNeededError(NetworkError):
     """The board has less contiguous memory than the network needs."""
 

@@ -11,7 +11,7 @@ import numpy as np
 from hilt_runtime import operators
 from hilt_runtime.bundle import Bundle, read_bundle
 from hilt_runtime.device import PynqDevice, VtaDevice
-from hilt_runtime.errors import InferenceError, InputError, MemoryNeededError
+from hilt_runtime.errors import InferenceError, InputError, MemoryNeededError, StepError
 from hilt_runtime.layout import fold, pack, unpack
 
 _MASK = np.uint64(0xFFFFFFFF)
@@ -95,6 +95,7 @@ class Network:
 
         Raises:
             InputError: An input is missing, or of another shape or type.
+            StepError: The processor cannot compute a step with these inputs.
             InferenceError: VTA did not finish.
         """
         started = time.perf_counter()
@@ -177,8 +178,12 @@ class Network:
         return run
 
     def _cpu(self, step: Dict[str, Any], values: Dict[str, Any]) -> None:
-        inputs = [values[name] if name else None for name in step["inputs"]]
-        outputs = operators.run(step["op"], inputs, step["attributes"])
+        try:
+            inputs = [values[name] if name else None for name in step["inputs"]]
+            outputs = operators.run(step["op"], inputs, step["attributes"])
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            text = "step {} ({}) cannot be computed with these inputs: {}"
+            raise StepError(text.format(step["name"], step["op"], error)) from error
         values.update(zip(step["outputs"], outputs))
 
     def _read_back(self, buffer: str) -> None:

@@ -147,9 +147,12 @@ def depth_to_space(inputs: Inputs, attributes: Attributes) -> Any:
 
 
 def quantize(inputs: Inputs, attributes: Attributes) -> Any:
-    """Return int8 of float32, rounded half to even."""
+    """Return int8 of float32, rounded half to even; of NaN 0."""
     steps = np.rint(_required(inputs, 0) / np.float32(attributes["scale"]))
-    return np.clip(steps, -128, 127).astype(np.int8)
+    np.clip(steps, -128, 127, out=steps)
+    if np.isnan(steps.sum()):  # the bits of a cast NaN are the processor's choice
+        steps[np.isnan(steps)] = 0
+    return steps.astype(np.int8)
 
 
 def dequantize(inputs: Inputs, attributes: Attributes) -> Any:

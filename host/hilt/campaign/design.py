@@ -15,7 +15,7 @@ from hilt.engine.errors import SettingsError
 from hilt.engine.process import Boards
 from hilt.engine.run_spec import RunSpec, make_run
 from hilt.measure import BoardDescription
-from hilt.schedule.onnx_model import Layer, Network, OnnxError
+from hilt.schedule.onnx_model import Layer, Network, require_layers
 from hilt.store import Campaign, Run, Store
 
 
@@ -26,8 +26,7 @@ def make_campaign(network: Network, settings: RunSpec, budget: Budget) -> Campai
         SettingsError: The budget is too small.
         OnnxError: VTA can run no layer of the network.
     """
-    if not network.supported:
-        raise OnnxError(f"{network.name} has no layer that VTA can run")
+    require_layers(network)
     needed = MINIMUM_TRIALS * len(network.supported)
     if budget.trials is not None and budget.trials < needed:
         raise SettingsError(

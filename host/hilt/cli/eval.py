@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hilt.cli.formatting import print_json
 from hilt.cli.run_network import tell
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hilt_runtime import Bundle
 
 _AT_ONCE = 64
 """Images in one request: the board answers before the link is silent for long."""
@@ -32,7 +37,7 @@ def evaluate_network(
     from hilt_runtime.arrays import encode_arrays
 
     opened, contents = open_bundle(str(bundle))
-    images, classes = _data(data, opened.inputs[0], limit)
+    images, classes = _data(data, opened, limit)
     name, output = opened.inputs[0]["name"], opened.outputs[0]["name"]
     right, runs = 0, []
     with BoardRunner(board, tell) as runner:
@@ -70,27 +75,42 @@ def evaluate_network(
     )
 
 
-def _data(path: Path, wanted: dict[str, Any], limit: int | None) -> tuple[Any, Any]:
-    """Return images, each of the network's input shape, and classes. Raises BadParameter."""
+def _data(path: Path, bundle: Bundle, limit: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return images, each of the network's input shape, and classes. Raises ArrayFileError, BadParameter."""
     import numpy as np
 
-    try:
-        loaded = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise typer.BadParameter(f"{path} holds no arrays: {error}") from None
-    if not hasattr(loaded, "files"):
-        raise typer.BadParameter(f"{path} is one array; `hilt eval` takes a .npz with x and y")
-    arrays = dict(loaded)
+    from hilt.network.array_file import are_numbers, read_arrays
+
+    wanted = _only_input(bundle)
+    arrays = read_arrays(path)
     if missing := [name for name in ("x", "y") if name not in arrays]:
-        raise typer.BadParameter(f"{path} has no array {missing[0]}; it has {', '.join(arrays)}")
-    images, classes = arrays["x"][:limit], arrays["y"][:limit]
-    shape = tuple(wanted["shape"])
-    if images.shape[1:] != shape and images[:1].size == np.prod(shape):
-        images = images.reshape(len(images), *shape)  # images without the batch axis
-    if images.shape[1:] != shape or len(images) != len(classes) or not len(images):
+        raise typer.BadParameter(f"{path} has no array {missing[0]}; it has {', '.join(arrays) or 'none'}")
+    shape, count = tuple(wanted["shape"]), len(arrays["x"]) if arrays["x"].ndim else 0
+    images, classes = arrays["x"], arrays["y"]
+    if images.shape[1:] != shape and count and images[:1].size == np.prod(shape):
+        images = images.reshape(count, *shape)  # images without the batch axis
+    if images.shape[1:] != shape or not count:
+        raise typer.BadParameter(f"{path} has x {images.shape}; the network takes {shape} an image")
+    if classes.size != count or not are_numbers(classes):
         raise typer.BadParameter(
-            f"{path} has x {arrays['x'].shape} and y {arrays['y'].shape}; the network takes {shape} an image"
+            f"{path} has y {classes.shape} of {classes.dtype} for {count} images; give one class an image"
         )
     if str(images.dtype) != wanted["dtype"]:
         raise typer.BadParameter(f"x in {path} is {images.dtype}, the network takes {wanted['dtype']}")
-    return images, classes
+    return images[:limit], classes.reshape(-1)[:limit]
+
+
+def _only_input(bundle: Bundle) -> dict[str, Any]:
+    """Return the input of a network that answers for one image at once. Raises BadParameter for another one."""
+    first, *others = bundle.inputs
+    if others:
+        names = ", ".join(tensor["name"] for tensor in bundle.inputs)
+        raise typer.BadParameter(f"{bundle.name} takes {names}; `hilt eval` is for networks of one input")
+    batch, answers = first["shape"][:1], bundle.outputs[0]["shape"][:1]
+    if batch == answers and batch > [1]:
+        sizes = ",".join(map(str, (1, *first["shape"][1:])))
+        raise typer.BadParameter(
+            f"{bundle.name} takes {batch[0]} images at once; `hilt eval` is for one: "
+            f"quantise and compile the model with --shape {first['name']}={sizes}"
+        )
+    return first

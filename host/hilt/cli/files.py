@@ -23,6 +23,8 @@ def output_folder(path: Path) -> Path:
 
 def check_folder(path: Path) -> None:
     """Refuse a file whose folder is missing or not writable, before minutes of work. Raises UnwritableFileError."""
+    if path.is_dir():
+        raise UnwritableFileError(f"cannot write {path}: it is a folder")
     folder = path.absolute().parent
     if not folder.is_dir():
         raise UnwritableFileError(f"cannot write {path}: its folder is missing")

@@ -7,7 +7,7 @@ import typer
 from hilt.did_you_mean import did_you_mean
 from hilt.schedule import Workload, load_workload
 from hilt.schedule.networks import load_network
-from hilt.schedule.onnx_model import SUFFIX
+from hilt.schedule.onnx_model import SUFFIX, require_layers
 
 
 def is_model(text: str) -> bool:
@@ -31,6 +31,7 @@ def workload_of(text: str) -> Workload:
         return load_workload(text)
     model, _, wanted = text.partition(f"{SUFFIX}:")
     network = load_network(model if model.endswith(SUFFIX) else f"{model}{SUFFIX}")
+    require_layers(network)
     for layer in network.supported:
         if wanted and (wanted in layer.nodes or wanted == layer.workload):
             return load_workload(layer.workload)

@@ -38,6 +38,7 @@ def run_network(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Run a compiled network on a board: one inference, verified and profiled where asked for."""
+    from hilt.network.array_file import write_arrays
     from hilt.network.board_run import BoardRunner, open_bundle
     from hilt.network.profile import perfetto as trace_of
     from hilt.network.profile import profile
@@ -78,21 +79,20 @@ def run_network(
 def inputs_for(bundle: Bundle, path: Path | None) -> dict[str, NDArray[Any]]:
     """Return the network's inputs by name, from a file, or random ones where there is none.
 
-    Raises BadParameter if the file does not hold them.
+    Raises ArrayFileError for a file that cannot be read, BadParameter if it does not hold them.
     """
     import numpy as np
 
+    from hilt.network.array_file import read_arrays
     from hilt.network.random_inputs import random_arrays
 
     wanted = bundle.inputs
     if path is None:
         typer.echo("no --input: the input is random (seed 0)", err=True)
         return random_arrays(wanted)
-    try:
-        loaded = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise typer.BadParameter(f"{path} holds no arrays: {error}") from None
-    arrays = dict(loaded) if hasattr(loaded, "files") else {wanted[0]["name"]: loaded}
+    arrays = read_arrays(path)
+    if len(arrays) == len(wanted) == 1:
+        arrays = {wanted[0]["name"]: next(iter(arrays.values()))}
     for tensor in wanted:
         if tensor["name"] not in arrays:
             names = ", ".join(tensor["name"] for tensor in wanted)
@@ -103,6 +103,8 @@ def inputs_for(bundle: Bundle, path: Path | None) -> dict[str, NDArray[Any]]:
                 f"input {tensor['name']} in {path} is {array.dtype} {tuple(array.shape)}, the network takes "
                 f"{tensor['dtype']} {tuple(tensor['shape'])}"
             )
+        if array.dtype.kind == "f" and (holes := int(np.isnan(array).sum())):
+            raise typer.BadParameter(f"input {tensor['name']} in {path} holds NaN in {holes} of {array.size} elements")
     return {tensor["name"]: arrays[tensor["name"]] for tensor in wanted}
 
 
@@ -112,17 +114,6 @@ def reference_of(bundle: Bundle, data: bytes, inputs: dict[str, NDArray[Any]]) -
     from hilt.network.reference import evaluate
 
     return dict(evaluate(graph_of(bundle, data), inputs))
-
-
-def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    """Write one array as .npy, several or a .npz as .npz. Raises OSError."""
-    import numpy as np
-
-    with path.open("wb") as file:
-        if path.suffix == ".npz" or len(arrays) > 1:
-            np.savez(file, **arrays)  # type: ignore[arg-type]  # allow_pickle is a name as any other to mypy
-        else:
-            np.save(file, next(iter(arrays.values())), allow_pickle=False)
 
 
 def write_json(path: Path, value: object) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hilt.network.array_file import are_numbers
 from hilt.network.onnx_graph import OnnxError, OnnxGraph, to_model
 
 Feeds = dict[str, NDArray[Any]]
@@ -39,21 +38,6 @@ class Calibration:
         places = np.linspace(0, len(self.samples) - 1, count).round().astype(int)
         labels = None if self.labels is None else self.labels[places]
         return Calibration(tuple(self.samples[place] for place in places), labels)
-
-
-def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Return the arrays of an .npz file, or the one of an .npy file under the name "data".
-
-    Raises:
-        CalibrationError: The file cannot be read or is neither.
-    """
-    try:
-        loaded = np.load(path, allow_pickle=False)
-        return {"data": loaded} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
-    except OSError as error:
-        raise CalibrationError(f"cannot read {path}: {error.strerror or error}") from error
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise CalibrationError(f"{path} is no .npz or .npy file: {error}; write it with np.savez") from error
 
 
 def shapes_from(arrays: Mapping[str, NDArray[Any]], graph: OnnxGraph, labels: str) -> dict[str, tuple[int, ...]]:
@@ -87,7 +71,11 @@ def make_calibration(arrays: Mapping[str, NDArray[Any]], graph: OnnxGraph, label
             raise CalibrationError(
                 f"the calibration data has no array {name}, only {', '.join(arrays) or 'none'}; name it as the input"
             )
-        columns[name] = _cut(array.astype(graph.dtypes.get(name, "float32")), graph.shape(name), name)
+        if not are_numbers(array):
+            raise CalibrationError(f"the calibration data for {name} is of type {array.dtype}; give numbers")
+        with np.errstate(over="ignore"):  # infinity is refused
+            converted = array.astype(graph.dtypes.get(name, "float32"))
+        columns[name] = _cut(converted, graph.shape(name), name)
     counts = {name: len(column) for name, column in columns.items()}
     if len(set(counts.values())) != 1:
         text = ", ".join(f"{count} of {name}" for name, count in counts.items())

@@ -58,7 +58,7 @@ def compile_network(
 
     Raises:
         UnplaceableError: A node can run nowhere.
-        ProgramError: A chain of layers is longer than an instruction buffer.
+        ProgramError: A layer is longer than an instruction buffer.
     """
     _require_operators(graph)
     searcher = Searcher(target.accelerator, target.memory)

@@ -6,7 +6,7 @@ its Relu, which quantisers leave out where the zero point does it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,24 @@ from hilt.network.onnx_graph import OnnxError, OnnxGraph, OnnxNode, infer_shapes
 
 _SIGNED = ("Conv", "ConvTranspose", "Gemm", "MatMul", "Add", "BatchNormalization")
 """Operators whose results may be negative, so that a zero point at the lowest value is a Relu."""
+_SIGNED_BY_INPUT = ("Mul", "LeakyRelu", "AveragePool", "GlobalAveragePool")
+"""Operators whose results may be negative if their data may."""
+_KEEPS_SIGN = frozenset(
+    (
+        "AveragePool", "Concat", "DepthToSpace", "Dropout", "Expand", "Flatten", "Gather", "GlobalAveragePool",
+        "GlobalMaxPool", "Identity", "MaxPool", "Pad", "ReduceMax", "ReduceMean", "ReduceSum", "Reshape", "Slice",
+        "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze",
+    )
+)  # fmt: skip
+_POSITIVE = frozenset(("Abs", "Exp", "HardSigmoid", "Relu", "Sigmoid", "Softmax", "Softplus", "Sqrt"))
+_DATA_PLACES = {
+    "QLinearConv": (0,),
+    "QLinearMatMul": (0, 3),
+    "QGemm": (0,),
+    "QLinearAdd": (0, 3),
+    "QLinearMul": (0, 3),
+}
+"""Where these operators have data that may be computed; scale and zero point follow each."""
 _ONE_INPUT = {
     "QLinearSigmoid": "Sigmoid",
     "QLinearLeakyRelu": "LeakyRelu",
@@ -37,6 +55,7 @@ def unquantise(graph: OnnxGraph) -> None:
     Raises:
         OnnxError: It holds a quantised operator that hilt does not know, or a scale that is computed.
     """
+    _dequantise_inputs(graph)
     nodes: list[OnnxNode] = []
     for node in graph.nodes:
         rewrite = _REWRITES.get(node.op)
@@ -53,6 +72,20 @@ def unquantise(graph: OnnxGraph) -> None:
     _remove_casts(graph)
     graph.remove_unused()
     infer_shapes(graph)
+
+
+def _dequantise_inputs(graph: OnnxGraph) -> None:
+    """Put a DequantizeLinear between an integer input of the model and a quantised operator that reads it."""
+    for node in list(graph.nodes):
+        places = _DATA_PLACES.get(node.op, (0,) if node.op in _ONE_INPUT else ())
+        for place in range(2, len(node.inputs), 3) if node.op == "QLinearConcat" else places:
+            if node.inputs[place] in graph.inputs:
+                result = graph.unique(f"{node.inputs[place]}.real")
+                made = OnnxNode(
+                    f"{node.name}.input{place}", "DequantizeLinear", node.inputs[place : place + 3], [result]
+                )
+                graph.nodes.insert(graph.nodes.index(node), made)
+                node.inputs[place] = result
 
 
 def _remove_casts(graph: OnnxGraph) -> None:
@@ -111,7 +144,8 @@ def _saturating(graph: OnnxGraph, quantised: OnnxNode, zero_place: int, op: str,
         raise OnnxError(f"node {quantised.label} has its channels last; quantise the float model")
     zero = graph.constants.get(quantised.inputs[zero_place]) if len(quantised.inputs) > zero_place else None
     output = quantised.outputs[0]
-    if op not in _SIGNED or not _at_lowest(zero):
+    signed = op in _SIGNED or (op in _SIGNED_BY_INPUT and not _reads_nothing_negative(graph, quantised))
+    if not signed or not _at_lowest(zero):
         return [OnnxNode(quantised.name, op, inputs, [output], attributes)]
     inner = graph.unique(f"{output}.signed")
     return [
@@ -133,6 +167,31 @@ def _saturation(graph: OnnxGraph, quantised: OnnxNode, source: str, scale_place:
     return OnnxNode(f"{quantised.name}.clip", "Clip", [source, *bounds], list(quantised.outputs))
 
 
+def _reads_nothing_negative(graph: OnnxGraph, quantised: OnnxNode) -> bool:
+    """Tell whether the zero points of a quantised operator's data are the lowest integers."""
+    places = _DATA_PLACES.get(quantised.op, (0,))
+    return all(_at_lowest(graph.constants.get(quantised.inputs[place + 2])) for place in places)
+
+
+def _never_negative(graph: OnnxGraph, name: str, producers: Mapping[str, OnnxNode]) -> bool:
+    """Tell whether a float tensor's makers alone keep it from being negative."""
+    if name in graph.constants:
+        return bool(np.all(graph.constants[name] >= 0))
+    maker = producers.get(name)
+    if maker is None:
+        return False
+    if maker.op == "DequantizeLinear":
+        return len(maker.inputs) > 2 and _at_lowest(graph.constants.get(maker.inputs[2]))
+    if maker.op == "Clip":
+        low = graph.constants.get(maker.inputs[1]) if len(maker.inputs) > 1 else None
+        return low is not None and bool(np.all(low >= 0))
+    if maker.op in _KEEPS_SIGN:
+        read = [each for each in maker.inputs if graph.dtypes.get(each, "float32") == "float32" and each]
+        read = [each for each in read if each not in graph.constants or maker.op in ("Concat", "Pad")]
+        return all(_never_negative(graph, each, producers) for each in read)
+    return maker.op in _POSITIVE
+
+
 def _at_lowest(zero: NDArray[Any] | None) -> bool:
     return zero is not None and zero.dtype.kind in "iu" and bool(np.all(zero == np.iinfo(zero.dtype).min))
 
@@ -140,8 +199,9 @@ def _at_lowest(zero: NDArray[Any] | None) -> bool:
 def _quantize(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode]:
     zero = graph.constants.get(node.inputs[2]) if len(node.inputs) > 2 else np.zeros((), np.uint8)
     producers = graph.producers()
-    maker = producers.get(node.inputs[0])
-    if maker is not None and maker.op in _SIGNED and len(node.inputs) > 2 and _at_lowest(zero):
+    source = node.inputs[0]
+    cut = len(node.inputs) > 2 and _at_lowest(zero) and source in producers
+    if cut and not _never_negative(graph, source, producers):
         return [_saturation(graph, node, node.inputs[0], 1)]
     return [OnnxNode(node.name, "Identity", node.inputs[:1], node.outputs)]
 
@@ -175,13 +235,19 @@ def _by_element(graph: OnnxGraph, node: OnnxNode, place: int, length: int, axis:
     return np.repeat(found, block, axis=axis).take(np.arange(length), axis=axis)
 
 
+def _real_bias(graph: OnnxGraph, node: OnnxNode, place: int, scale: NDArray[np.float64]) -> str:
+    values = graph.constants.get(node.inputs[place])
+    if values is None:
+        raise OnnxError(f"node {node.label} has a bias that is computed; quantise the float model")
+    name = graph.unique(f"{node.inputs[place]}.float")
+    graph.constants[name] = dequantised(values, scale, np.zeros(()), 0)
+    return name
+
+
 def _conv(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode]:
     inputs = [_real(graph, node, 0), _real(graph, node, 3)]
     if len(node.inputs) > 8 and node.inputs[8]:
-        scale = _number(graph, node, 1) * _number(graph, node, 4)
-        name = graph.unique(f"{node.inputs[8]}.float")
-        graph.constants[name] = dequantised(graph.constants[node.inputs[8]], scale, np.zeros(()), 0)
-        inputs.append(name)
+        inputs.append(_real_bias(graph, node, 8, _number(graph, node, 1) * _number(graph, node, 4)))
     return _saturating(graph, node, 7, "Conv", inputs)
 
 
@@ -194,9 +260,7 @@ def _gemm(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode]:
     inputs = [_real(graph, node, 0), _real(graph, node, 3, axis=axis)]
     if len(node.inputs) > 6 and node.inputs[6]:
         scale = _number(graph, node, 1) * _number(graph, node, 4) * node.attributes.get("alpha", 1.0)
-        name = graph.unique(f"{node.inputs[6]}.float")
-        graph.constants[name] = dequantised(graph.constants[node.inputs[6]], scale, np.zeros(()), 0)
-        inputs.append(name)
+        inputs.append(_real_bias(graph, node, 6, scale))
     return _saturating(graph, node, 8, "Gemm", inputs)
 
 
@@ -222,13 +286,21 @@ def _dynamic(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode]:
 
 def _integer(op: str) -> Callable[[OnnxGraph, OnnxNode], list[OnnxNode]]:
     def rewrite(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode]:
-        if node.inputs[1] not in graph.constants or _number(graph, node, 2).any():
-            raise OnnxError(f"node {node.label} has computed weights or a zero point; quantise the float model")
+        if node.inputs[1] not in graph.constants:
+            raise OnnxError(f"node {node.label} has computed weights; quantise the float model")
         name = graph.unique(f"{node.inputs[1]}.float")
         axis = 0 if op == "Conv" else -1
         weights = graph.constants[node.inputs[1]]
         graph.constants[name] = dequantised(weights, np.ones(()), _number(graph, node, 3), axis)
-        return [OnnxNode(node.name, op, [node.inputs[0], name], node.outputs, dict(node.attributes))]
+        real, centred, zero = (graph.unique(f"{node.name}.{part}") for part in ("real", "centred", "zero"))
+        graph.constants[zero] = _number(graph, node, 2).astype(np.float32)
+        return [
+            OnnxNode(f"{node.name}.cast", "Cast", [node.inputs[0]], [real], {"to": 1}),
+            OnnxNode(f"{node.name}.centre", "Sub", [real, zero], [centred])
+            if graph.constants[zero].any()
+            else OnnxNode(f"{node.name}.same", "Identity", [real], [centred]),
+            OnnxNode(node.name, op, [centred, name], node.outputs, dict(node.attributes)),
+        ]
 
     return rewrite
 

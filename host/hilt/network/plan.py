@@ -24,6 +24,7 @@ from hilt.schedule.chain import Chain, ChainLink, join
 from hilt.schedule.residual import identity_block
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.layout import blocks, pack_bias, pack_weights
+from hilt.vta.program import MAX_IMAGE_BYTES
 
 _LIMIT_FACTOR = 8
 _LIMIT_SECONDS = 1.0
@@ -82,19 +83,28 @@ class Planner:
                     self._make_packed(name)
             if isinstance(layer, VtaLayer) and fold:
                 self._make_folded(layer, fold)
-        links = []
+        accelerator = self.target.accelerator
+        most = MAX_IMAGE_BYTES // accelerator.instruction_bytes - 1  # FINISH
+        links: list[ChainLink] = []
+        linked: list[Placement] = []
         for placement in part.placements:
             self.now += 1
             if placement.layer is None:
                 self._view(placement)
-            else:
-                layer = placement.layer
-                if isinstance(layer, PoolLayer):
-                    links.append(self._pool_link(layer, placement))
-                else:
-                    links.append(self._link(layer, placement))
+                continue
+            layer = placement.layer
+            link = self._pool_link(layer, placement) if isinstance(layer, PoolLayer) else self._link(layer, placement)
+            if links and sum(len(other.code.records) for other in (*links, link)) > most:
+                self._program(links, linked)
+                links, linked = [], []
+            links.append(link)
+            linked.append(placement)
+        self._program(links, linked)
+
+    def _program(self, links: list[ChainLink], placements: list[Placement]) -> None:
+        """Add a program of layers, and the step that runs it."""
         number = len(self.chains)
-        self.chains.append((links, [placement for placement in part.placements if placement.layer is not None]))
+        self.chains.append((links, placements))
         self.steps.append({"kind": "vta", "name": f"vta {number}", "program": number})
 
     def _pool_link(self, layer: PoolLayer, placement: Placement) -> ChainLink:

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from hilt.network.onnx_graph import OnnxError, OnnxGraph, OnnxNode
 
+_NUMBERED = {0: "uint8", 3: "int8"}
+"""ONNX's numbers of integer types, as `output_dtype` has them."""
 _TYPES = {"QuantizeLinear": ("int8",), "DequantizeLinear": ("int8", "int32")}
 
 
@@ -65,14 +67,26 @@ class QdqView:
             raise OnnxError(f"node {node.label} has a scale by channel; run `hilt quantize` on the model")
         return exponents[0]
 
+    def _kind(self, node: OnnxNode) -> str:
+        """Return the integers' type of a node without a zero point, which is 0 then."""
+        if node.op == "QuantizeLinear":
+            return _NUMBERED.get(node.attributes.get("output_dtype", 0), "uint8")
+        values = self.graph.constants.get(node.inputs[0])
+        if values is not None:
+            return str(values.dtype)
+        producer = self.producers.get(node.inputs[0])
+        if producer is not None and producer.op == "QuantizeLinear" and not producer.inputs[2:3]:
+            return self._kind(producer)
+        return self.graph.dtypes.get(node.inputs[0], "uint8")
+
     def _exponents(self, node: OnnxNode) -> tuple[int, ...]:
         scale = self.graph.constants.get(node.inputs[1])
         if scale is None:
             raise OnnxError(f"node {node.label} has a scale that is computed; run `hilt quantize` on the float model")
         zero = self.graph.constants.get(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else None
-        kinds = _TYPES[node.op]
-        if zero is None or str(zero.dtype) not in kinds or np.any(zero != 0):
-            text = "uint8" if zero is None else f"{zero.dtype} {zero.ravel()[:1].tolist()}"
+        kind = self._kind(node) if zero is None else str(zero.dtype)
+        if kind not in _TYPES[node.op] or (zero is not None and np.any(zero != 0)):
+            text = kind if zero is None else f"{kind} {zero.ravel()[:1].tolist()}"
             raise OnnxError(
                 f"node {node.label} has the zero point {text}, and VTA needs int8 and 0; "
                 "run `hilt quantize` on the model"

@@ -237,7 +237,8 @@ def _depth_to_space(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
 
 
 def _quantize(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
-    scaled = _data(inputs).astype(np.float32) / np.float32(attributes["scale"])
+    data = _data(inputs).astype(np.float32)
+    scaled = np.where(np.isnan(data), np.float32(0), data) / np.float32(attributes["scale"])
     return np.asarray(np.minimum(np.maximum(np.rint(scaled), -128), 127), np.int8)
 
 

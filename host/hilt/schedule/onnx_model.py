@@ -77,6 +77,15 @@ class Network:
         return tuple(layer for layer in self.layers if layer.reason)
 
 
+def require_layers(network: Network) -> None:
+    """Refuse a network in which VTA can run nothing. Raises OnnxError, with the reason of its first layer."""
+    if network.supported:
+        return
+    first = next(iter(network.unsupported), None)
+    reason = f": {first.nodes[0]} is {first.reason}" if first and first.nodes else ""
+    raise OnnxError(f"{network.name} has no layer that VTA can run{reason}")
+
+
 class _UnsupportedError(Exception):
     """Why VTA cannot run a layer."""
 

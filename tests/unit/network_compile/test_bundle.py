@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import zipfile
@@ -12,8 +13,10 @@ import numpy as np
 import pytest
 
 from hilt.network.compile import compile_network
+from hilt.network.graph import Graph, Node, Tensor
 from hilt.network.graph_file import graph_of
-from hilt_runtime import BundleError, read_bundle
+from hilt.network.simulated import SimulatedVta
+from hilt_runtime import BundleError, Network, StepError, read_bundle
 from hilt_runtime.arrays import ArraysError, decode_arrays, encode_arrays
 
 from .graphs import Builder, target
@@ -82,6 +85,45 @@ def test_every_byte_that_is_flipped_is_noticed_or_means_nothing(data: bytes) -> 
             continue
         assert bundle.manifest == whole.manifest
         assert all(np.array_equal(bundle.arrays[name], whole.arrays[name]) for name in whole.arrays)
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda facts: facts.pop("steps"), "the manifest has no steps"),
+        (lambda facts: facts.update(inputs={}), "the manifest has no inputs"),
+        (lambda facts: facts["target"].pop("parameters"), "the target has no parameters"),
+        (lambda facts: facts["steps"][0].update(kind="odd"), "there is a step of kind odd"),
+        (lambda facts: facts["steps"].append({"kind": "vta", "name": "v", "program": 7}), "there is no program 7"),
+        (lambda facts: facts["constants"]["bias of conv0"].update(offset=-64), "constant bias of conv0 lies outside"),
+        (lambda facts: facts["memory"].update(activations=64), "buffer tensor .* lies outside of its memory"),
+        (lambda facts: facts["programs"][0].update(count=9999), "another count than instructions"),
+        (lambda facts: facts["programs"][0]["relocations"][0].update(buffer="odd"), "there is no buffer odd"),
+        (lambda facts: facts.update(parts=[1]), "the manifest of m cannot be read"),
+    ],
+)
+def test_a_manifest_that_is_not_whole_is_refused(
+    data: bytes, edit: Callable[[dict[str, object]], object], message: str
+) -> None:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        facts = json.loads(archive.read("manifest.json"))
+    edit(facts)
+    text = json.dumps(facts).encode()
+    other = edited(data, "manifest.json", lambda contents: text)
+    other = edited(other, "manifest.json.sha256", lambda contents: hashlib.sha256(text).hexdigest().encode())
+    with pytest.raises(BundleError, match=message):
+        read_bundle(other, "m")
+
+
+def test_a_place_that_is_not_there_names_the_step() -> None:
+    tensors = {"x": Tensor("x", (2,), "int64"), "y": Tensor("y", (2, 3), "float32")}
+    node = Node("pick", "Gather", ("e", "x"), ("y",), {"axis": 0}, reason="it only moves data")
+    graph = Graph("small", ("x",), ("y",), (node,), tensors, {"e": np.ones((4, 3), np.float32)})
+    aim = target()
+    with SimulatedVta(aim) as device:
+        network = Network(read_bundle(compile_network(graph, aim).data, "m"), device)
+        with pytest.raises(StepError, match=r"step pick \(Gather\) cannot be computed with these inputs: .*index 9"):
+            network(np.array([0, 9]))
 
 
 def test_another_version_is_refused(data: bytes) -> None:

@@ -36,6 +36,17 @@ def test_a_residual_network_is_exact_on_each_geometry(parameters: str) -> None:
     assert on_vta == [node.name for node in graph.nodes if node.op != "reshape"]
 
 
+def test_layers_beyond_an_instruction_buffer_are_several_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fallback schedules of a large network have more instructions than VTA reads from one address."""
+    builder = residual_network()
+    graph = builder.graph(builder.nodes[-1].outputs[0])
+    (whole,) = compile_network(graph, target()).manifest["programs"]
+    monkeypatch.setattr("hilt.network.plan.MAX_IMAGE_BYTES", 16 * whole["count"] // 2)
+    counts = [program["count"] for program in compile_network(graph, target()).manifest["programs"]]
+    assert len(counts) > 1 and max(counts) <= whole["count"] // 2
+    verified(graph, builder.input())
+
+
 @pytest.mark.rtl
 def test_the_rtl_counts_the_twins_cycles() -> None:
     builder = residual_network()

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from hilt.atomic_write import atomic_write_bytes
-from hilt.network.calibration import make_calibration, read_arrays, shapes_from
+from hilt.network.array_file import read_arrays
+from hilt.network.calibration import make_calibration, shapes_from
 from hilt.network.onnx_canonical import canonicalise
 from hilt.network.onnx_graph import OnnxGraph, load_graph, to_model
 from hilt.network.onnx_simplify import fix
@@ -39,10 +40,12 @@ def quantise_file(
 
     Raises:
         OnnxError: The model cannot be read or has nothing for VTA.
+        ArrayFileError: The data cannot be read.
         CalibrationError: The data does not fit the model.
     """
     arrays = read_arrays(calibration)
     graph = load_graph(path)
+    declared = dict(graph.dtypes)
     fix(graph, {**shapes_from(arrays, graph, labels), **(shapes or {})}, values or {})
     notes = []
     if is_quantised(graph):
@@ -50,8 +53,19 @@ def quantise_file(
         fix(graph, {}, {})
         notes.append("the model was quantised already: its weights were taken back to float and get new scales")
     canonicalise(graph)
+    notes += _changed_types(declared, graph)
     data = make_calibration(arrays, graph, labels)
     return quantise(graph, data, channel_block=channel_block, search=search, on_step=on_step, notes=notes)
+
+
+def _changed_types(declared: Mapping[str, str], graph: OnnxGraph) -> list[str]:
+    """Return a line for each input and output that has another type now."""
+    return [
+        f"{kind} {name} was {declared[name]} and is {graph.dtypes[name]}: the numbers that it stood for"
+        for kind, names in (("input", graph.inputs), ("output", graph.outputs))
+        for name in names
+        if declared.get(name, "") != graph.dtypes.get(name, "") and name in declared and name in graph.dtypes
+    ]
 
 
 def write_model(graph: OnnxGraph, path: Path) -> None:

@@ -1,0 +1,89 @@
+"""Models that others quantised, back in floats: their results stay within a step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from hilt.network.calibration import Runner
+from hilt.network.onnx_graph import OnnxError
+from hilt.network.onnx_simplify import fix, fixed_model
+from hilt.network.onnx_unquantise import unquantise
+
+from .models import Array, model_of, run_float
+
+RANDOM = np.random.default_rng(12)
+_FIRST = RANDOM.bit_generator.state
+
+
+@pytest.fixture(autouse=True)
+def _same_numbers_alone() -> None:
+    """Give each test the same numbers whether or not others ran before it."""
+    RANDOM.bit_generator.state = _FIRST
+
+
+def real(value: float) -> Array:
+    return np.array(value, np.float32)
+
+
+def place(value: int) -> Array:
+    return np.array(value, np.uint8)
+
+
+def seven_bits(*shape: int) -> Array:
+    """Return weights with which ONNX Runtime's products of uint8 and int8 saturate on no processor."""
+    return RANDOM.integers(-63, 64, shape, dtype=np.int8)
+
+
+@pytest.mark.parametrize("reads", ["float32", "uint8"])
+@pytest.mark.parametrize("between", ["", "Sub", "GlobalAveragePool"])
+def test_a_zero_point_at_the_lowest_integer_is_a_clip_behind_any_operator(reads: str, between: str) -> None:
+    numbers: dict[str, Array] = {"s": real(0.02), "z": place(128), "t": real(0.05), "u": place(0)}
+    entry = [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"])] if reads == "float32" else []
+    middle = [helper.make_node(between, ["k", "a"] if between == "Sub" else ["a"], ["m"])] if between else []
+    nodes = [
+        *entry,
+        helper.make_node("QLinearConv", ["q" if entry else "x", "s", "z", "w", "ws", "wz", "os", "z"], ["c"]),
+        helper.make_node("DequantizeLinear", ["c", "os", "z"], ["a"]),
+        *middle,
+        helper.make_node("QuantizeLinear", ["m" if middle else "a", "t", "u"], ["e"]),
+        helper.make_node("DequantizeLinear", ["e", "t", "u"], ["y"]),
+    ]
+    numbers |= {"w": seven_bits(4, 3, 3, 3), "ws": real(0.01), "wz": np.array(0, np.int8), "os": real(0.2)}
+    numbers["k"] = RANDOM.normal(0, 0.5, (4, 1, 1)).astype(np.float32)
+    kinds = {"x": TensorProto.UINT8 if reads == "uint8" else TensorProto.FLOAT}
+    model = model_of(nodes, {"x": (1, 3, 6, 6)}, numbers, types=kinds)
+    graph = fixed_model(model, "test")
+    unquantise(graph)
+    fix(graph, {}, {})
+    given = RANDOM.integers(0, 256, (1, 3, 6, 6)).astype(np.uint8)
+    data = given if reads == "uint8" else (given.astype(np.float32) - 128) * np.float32(0.02)
+    (wanted,) = run_float(model, {"x": data})
+    (answer,) = Runner(graph, graph.outputs).run({"x": data}).values()
+    assert wanted.min() == 0
+    np.testing.assert_allclose(answer, wanted, atol=0.14)  # half a step of the convolution, and half of the last
+
+
+def test_a_bias_that_is_computed_is_refused_by_name() -> None:
+    node = helper.make_node("QLinearConv", ["x", "s", "z", "w", "s", "z", "s", "z", "b"], ["y"], name="odd")
+    numbers = {"s": real(0.5), "z": np.array(0, np.int8), "w": seven_bits(4, 3, 1, 1)}
+    kinds = {"x": TensorProto.INT8, "b": TensorProto.INT32, "y": TensorProto.INT8}
+    graph = fixed_model(model_of([node], {"x": (1, 3, 2, 2), "b": (4,)}, numbers, types=kinds), "test")
+    with pytest.raises(OnnxError, match=r"node odd \(QLinearConv\) has a bias that is computed"):
+        unquantise(graph)
+
+
+@pytest.mark.parametrize("zero", [0, 3])
+def test_integer_convolutions_read_what_was_cast(zero: int) -> None:
+    nodes = [
+        helper.make_node("Cast", ["x"], ["u"], to=TensorProto.UINT8),
+        helper.make_node("ConvInteger", ["u", "w", "z"], ["i"], pads=[1] * 4),
+        helper.make_node("Cast", ["i"], ["y"], to=TensorProto.FLOAT),
+    ]
+    model = model_of(nodes, {"x": (1, 3, 4, 4)}, {"w": seven_bits(4, 3, 3, 3), "z": place(zero)})
+    graph = fixed_model(model, "test")
+    unquantise(graph)
+    fix(graph, {}, {})
+    data = {"x": RANDOM.uniform(0, 255, (1, 3, 4, 4)).astype(np.float32)}
+    np.testing.assert_allclose(*run_float(model, data), *Runner(graph, graph.outputs).run(data).values(), rtol=1e-5)
