@@ -25,3 +25,5 @@ class SpaceName(StrEnum):
     """TVM's knobs for conv2d on VTA, and a loop order."""
     ML2 = "ml2"
     """ML2Tuner's knobs (its Table 5)."""
+    ROWS = "rows"
+    """hilt's row programs, for machines where DMA rows, iterations and padding cost."""

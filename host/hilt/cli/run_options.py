@@ -19,7 +19,10 @@ _LARGEST_NUMBER = (1 << 31) - 1
 
 
 Tuner = Annotated[str, typer.Option(help="A tuner of `hilt tuners`.")]
-SpaceKind = Annotated[SpaceName, typer.Option("--space", help="TVM's knobs and a loop order, or ML2Tuner's.")]
+SpaceKind = Annotated[
+    SpaceName,
+    typer.Option("--space", help="TVM's knobs and a loop order, ML2Tuner's, or row programs (docs/silicon.md)."),
+]
 Orders = Annotated[
     int | None, typer.Option(help="Loop orders of the autotvm space: 4 unless given; 1 is exactly TVM's space.")
 ]

@@ -29,7 +29,9 @@ def space(
         str | None,
         typer.Option(help="Only this level: compiler, strict, tvm or off; all unless given. With --csv: compiler."),
     ] = None,
-    kind: Annotated[str, typer.Option("--space", help="autotvm (TVM's knobs) or ml2 (ML2Tuner's).")] = "autotvm",
+    kind: Annotated[
+        str, typer.Option("--space", help="autotvm (TVM's knobs), ml2 (ML2Tuner's) or rows (row programs).")
+    ] = "autotvm",
     orders: Annotated[
         int | None, typer.Option(help="Loop orders of the autotvm space: 4 unless given; 1 as TVM. A group shows both.")
     ] = None,
@@ -76,11 +78,11 @@ def space_of(workload: Workload, accelerator: Accelerator, kind: str, orders: Or
     """Return the space that the options name."""
     from hilt.schedule import space_for
 
-    if kind == "ml2":
-        return space_for(workload, accelerator, kind=SpaceName.ML2)
-    if kind == "autotvm":
+    if kind == SpaceName.AUTOTVM:
         return space_for(workload, accelerator, orders=orders)
-    raise typer.BadParameter(f"--space {kind!r} is neither autotvm nor ml2")
+    if kind in tuple(SpaceName):
+        return space_for(workload, accelerator, kind=SpaceName(kind))
+    raise typer.BadParameter(f"--space {kind!r} is none of {', '.join(SpaceName)}")
 
 
 def _one(

@@ -20,7 +20,7 @@ def trace(
         list[str], typer.Argument(metavar="CONFIG", help="An index, or knobs: tile_h=7 tile_w=14 ... (or with commas).")
     ],
     board: Annotated[str, typer.Option(help="Whose accelerator: a board of `hilt boards`.")] = "virtual:pynq",
-    kind: Annotated[str, typer.Option("--space", help="Where the configuration is: autotvm or ml2.")] = "autotvm",
+    kind: Annotated[str, typer.Option("--space", help="Where the configuration is: autotvm, ml2 or rows.")] = "autotvm",
     orders: Annotated[int, typer.Option(help="Loop orders of the autotvm space: 4, or 1, as TVM.")] = 4,
     perfetto: Annotated[
         Path | None, typer.Option(metavar="FILE.json", help="The stages' timeline by the twin, for ui.perfetto.dev.")

@@ -41,8 +41,8 @@ def with_bias_first(code: Code, accelerator: Accelerator) -> Code:
 
 
 def _elements(code: Code, reset: np.void) -> NDArray[np.int64]:
-    """Return the accumulators that a reset of one micro-op writes."""
+    """Return the accumulators that a reset writes."""
     outer = np.arange(int(reset["iter_out"]))[:, None] * int(reset["dst_factor_out"])
     inner = np.arange(int(reset["iter_in"])) * int(reset["dst_factor_in"])
-    start = int(code.uops["dst"][int(reset["uop_bgn"])])
-    return (start + outer + inner).reshape(-1)
+    micro_ops = code.uops["dst"][int(reset["uop_bgn"]) : int(reset["uop_end"])].astype(np.int64)
+    return (micro_ops[:, None, None] + outer + inner).reshape(-1)

@@ -3,81 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from hilt.run_choices import CheckLevel
+from hilt.schedule.analysis import Analysis as Analysis
+from hilt.schedule.analysis import Checks as Checks
 from hilt.schedule.loops import HAZARD_DISTANCE, LoopChoice, choose, extents
 from hilt.schedule.loops import NO_HAZARD as NO_HAZARD
-from hilt.schedule.reasons import Needs, detail
+from hilt.schedule.reasons import Needs
 from hilt.schedule.reasons import Reason as Reason
 from hilt.schedule.reasons import Rejected as Rejected
+from hilt.schedule.rows.checks import analyse_rows
+from hilt.schedule.rows.choices import is_rows
 from hilt.schedule.skip_needs import SkipNeeds
 from hilt.schedule.tiling import IntArray, Tiling, TilingProblem
-from hilt.schedule.tvm_rules import as_tvm, tvm_needs
+from hilt.schedule.tvm_rules import as_tvm
 from hilt.schedule.workload import Conv2d
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.program import MAX_IMAGE_BYTES
 
-Checks = CheckLevel
-"""Check levels. compiler: buffers, fields and limits of hilt's lowering. strict: also schedules that lose sums without
-interlock. tvm: only configurations that TVM v0.9 compiles and runs. off: whatever can be encoded."""
-
-_LEVELS = tuple(CheckLevel)
-
 TOKEN_QUEUE_DEPTH = 1024
 """Distance on public boards and hilt's RTL (TVM_FACTS.md section 3)."""
-
-
-@dataclass(frozen=True)
-class Analysis:
-    """The findings of the checks, arrays (n,) over configurations. Lowering uses the same findings."""
-
-    tiling: Tiling
-    loops: LoopChoice
-    """Sizes of whole tiles."""
-    edges: list[tuple[Tiling, NDArray[np.bool_], LoopChoice]]
-    """Smaller tiles (Tiling.edges), each kind with its own loops."""
-    resident: NDArray[np.bool_]
-    """All weights stay on chip and are loaded once."""
-    hazard_distance: IntArray
-    """The least of any tile's loops."""
-    needs: Needs
-
-    def verdict(self, checks: Checks) -> IntArray:
-        """Return the first Reason that holds, as its number (n,); 0 is accepted."""
-        found = np.zeros(len(self.tiling.batch), dtype=np.int64)
-        needs = self._needs_of(checks)
-        for reason in sorted(needs, reverse=True):
-            need, limit = needs[reason]
-            found[need > limit] = reason
-        if checks == "tvm":  # configurations that TVM accepts must be lowered here too
-            found = np.where(found == 0, self.verdict(CheckLevel.COMPILER), found)
-        return found
-
-    def rejection(self, checks: Checks, row: int = 0) -> Rejected | None:
-        """Return the rejection of one configuration."""
-        needs = self._needs_of(checks)
-        for reason in sorted(needs):
-            need, limit = needs[reason]
-            if need[row] > limit:
-                return Rejected(reason.text, detail(reason, int(need[row]), limit))
-        return self.rejection(CheckLevel.COMPILER, row) if checks == "tvm" else None
-
-    def _needs_of(self, checks: Checks) -> Needs:
-        if checks not in _LEVELS:
-            raise ValueError(f"check level {checks!r} is none of {', '.join(_LEVELS)}")
-        if checks == "tvm":
-            return tvm_needs(self.tiling)
-        if checks == "strict":
-            return self.needs
-        if checks == "off":
-            image = MAX_IMAGE_BYTES // self.tiling.problem.accelerator.uop_element_bytes
-            uops, _ = self.needs[Reason.UOP_OVERFLOW]
-            return {Reason.UOP_OVERFLOW: (uops, image), Reason.INSN_LIMIT: self.needs[Reason.INSN_LIMIT]}
-        return {reason: need for reason, need in self.needs.items() if reason is not Reason.ACC_HAZARD}
 
 
 def verdicts(
@@ -100,6 +49,8 @@ def analyse(workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, Ar
     """Everything that decides whether these configurations can be lowered."""
     problem = TilingProblem.of(workload, accelerator)
     tiling = Tiling.of(problem, columns)
+    if is_rows(columns):
+        return _rows_with_skip(analyse_rows(tiling, columns))
     threads = tiling.threads
 
     # A micro-op names its input, weight and accumulator elements, so each combination of the places where they lie has
@@ -145,8 +96,16 @@ def analyse(workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, Ar
         Reason.ACC_HAZARD: ((distance < HAZARD_DISTANCE).astype(np.int64), 0),
     }
     if workload.has_skip:
-        needs = _with_skip(needs, SkipNeeds.of(tiling))
+        needs = _with_skip(needs, SkipNeeds.of(tiling, tiling.inp_elements * threads, tiling.acc_places))
     return Analysis(tiling, loops, chosen, resident, distance, needs)
+
+
+def _rows_with_skip(found: Analysis) -> Analysis:
+    plans = found.rows
+    if plans is None or not found.tiling.problem.workload.has_skip:
+        return found
+    skip = SkipNeeds.of(found.tiling, plans.inp_slots * plans.inp_box, plans.acc_slots)
+    return replace(found, needs=_with_skip(found.needs, skip))
 
 
 def _with_skip(needs: Needs, skip: SkipNeeds) -> dict[Reason, tuple[IntArray, int]]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from hilt.schedule.checks import Analysis
 from hilt.schedule.loops import LOOPS, extents
-from hilt.schedule.space import LOOP_ORDERS
+from hilt.schedule.space import ALL_ORDERS
 from hilt.schedule.tiling import IntArray, TilingProblem
 
 OPERANDS = ("inp", "wgt", "out")
@@ -24,7 +24,7 @@ class LoopKind(IntEnum):
     MICRO_OP = 3
 
 
-_TILE_LOOPS = len(LOOP_ORDERS[1])
+_TILE_LOOPS = len(ALL_ORDERS[1])
 _THREAD_AXES = ("h", "co")
 _MICRO_OP_AXES = ("ci", "kh", "kw", "b", "co", "h", "w")
 """The loops that hilt.schedule.microops unrolls, without the two counted ones."""
@@ -67,7 +67,7 @@ def loop_nest(analysis: Analysis) -> LoopNest:
     }
     count = len(tiling.batch)
     rows = np.arange(count)[:, None]
-    orders = np.array([[LOOPS.index(name) for name in loops] for loops in LOOP_ORDERS.values()])
+    orders = np.array([[LOOPS.index(name) for name in loops] for loops in ALL_ORDERS.values()])
     tile_axis = orders[tiling.order - 1]
     thread_axis = np.broadcast_to([LOOPS.index(name) for name in _THREAD_AXES], (count, len(_THREAD_AXES)))
     turns = np.stack([tiles.get(name, np.ones(count, dtype=np.int64)) for name in LOOPS], axis=1)

@@ -22,6 +22,7 @@ from hilt.schedule.intervals import Intervals
 from hilt.schedule.microops import micro_ops
 from hilt.schedule.plan import Plans
 from hilt.schedule.reasons import Reason, Rejected
+from hilt.schedule.rows.lowering import lower_rows
 from hilt.schedule.segments import ragged, starts
 from hilt.schedule.steps import steps_of
 from hilt.schedule.stream import InstructionStream, Words
@@ -51,6 +52,11 @@ def lower_many(
     """
     analysis = analyse(workload, accelerator, as_tvm(columns) if checks == "tvm" else columns)
     refused = analysis.verdict(checks) != 0
+    if analysis.rows is not None:
+        for row in range(len(refused)):
+            rejection = analysis.rejection(checks, row) if refused[row] else None
+            yield rejection or lower_rows(analysis.rows, row, wrap=checks == "off")
+        return
     instructions, _ = analysis.needs[Reason.INSN_LIMIT]
     for first, end in _batches(np.where(refused, 0, instructions)):
         accepted = first + np.flatnonzero(~refused[first:end])

@@ -36,6 +36,7 @@ class Reason(IntEnum):
     ACC_HAZARD = 22
     TVM_THREADS = 23
     TVM_ACC_HAZARD = 24
+    TVM_ROWS = 25
 
     @property
     def text(self) -> str:
@@ -81,6 +82,7 @@ _DETAILS = {
     Reason.TOKEN_LIMIT: "up to {need} dependence tokens wait at once, their queue holds {limit}",
     Reason.INSN_LIMIT: "takes up to {need} instructions, a program has at most {limit}",
     Reason.ACC_HAZARD: "updates an accumulator element before its last sum is written",
+    Reason.TVM_ROWS: "TVM v0.9 has no row programs",
     Reason.TVM_THREADS: "TVM v0.9 never runs {need} virtual threads",
     Reason.TVM_ACC_HAZARD: "TVM v0.9's runtime refuses micro-ops that come back to an element so soon",
 }

@@ -35,19 +35,22 @@ class SkipNeeds:
     pieces: IntArray
 
     @classmethod
-    def of(cls, tiling: Tiling) -> Self:
-        """Return the needs of configurations of a workload with a skip connection."""
+    def of(cls, tiling: Tiling, inputs: IntArray, acc_places: IntArray) -> Self:
+        """Return the needs of configurations of a workload with a skip connection.
+
+        They have `inputs` (n,) elements of input and the sums of `acc_places` (n,) tiles on chip.
+        """
         shapes = [(tiling, np.ones(len(tiling.batch), dtype=np.bool_)), *tiling.edges()]
         moves = [_stores(shape) for shape, _ in shapes]
         there = [exists for _, exists in shapes]
         row = _largest([np.where(exists, x, 0) for exists, (_, _, x) in zip(there, moves, strict=True)])
         piece = _largest([np.where(exists, y * x, 0) for exists, (_, y, x) in zip(there, moves, strict=True)])
         depth = tiling.problem.accelerator.parameters.inp_depth
-        room = depth - tiling.inp_elements * tiling.threads
+        room = depth - inputs
         size = np.minimum(piece, np.maximum(row, room // _SOURCES))
         each = [count * -(-y // np.maximum(size // x, 1)) for count, y, x in moves]
         present = [np.where(exists, pieces, 0) for exists, pieces in zip(there, each, strict=True)]
-        micro_ops = sum(present, np.zeros_like(row)) * tiling.acc_places * _SOURCES
+        micro_ops = sum(present, np.zeros_like(row)) * acc_places * _SOURCES
         return cls(row, np.minimum(piece, depth), micro_ops, _largest(present) * tiling.tiles)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hilt.run_choices import SpaceName
+from hilt.schedule.rows.choices import FoldedLoop, Keep
 from hilt.schedule.workload import Conv2d, is_dense
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.layout import blocks
@@ -112,10 +113,18 @@ LOOP_ORDERS = {
 """The outer loops, outermost first, by the value of knob `loop_order`. 1 is TVM's. In 3 and 4 the reduction is outside
 of tiles whose partial sums stay on chip: inputs of a row of tiles, or weights, are loaded once for all of them."""
 
+BY_TILE, BY_CHANNEL = 5, 6
+ALL_ORDERS = {**LOOP_ORDERS, BY_TILE: ("b", "h", "w", "co", "ci"), BY_CHANNEL: ("co", "b", "h", "w", "ci")}
+"""The same with the orders of row programs, which their knob `keep` implies."""
+
 SpaceKind = SpaceName
 """A space kind, or its value as code writes it."""
 Orders = Literal[1, 4]
-ORDERS_OF: dict[str, tuple[Orders, ...]] = {SpaceName.AUTOTVM: (1, 4), SpaceName.ML2: (1,)}
+ORDERS_OF: dict[str, tuple[Orders, ...]] = {
+    SpaceName.AUTOTVM: (1, 4),
+    SpaceName.ML2: (1,),
+    SpaceName.ROWS: (1,),
+}
 """The numbers of loop orders that a space of each kind may have."""
 
 
@@ -139,12 +148,27 @@ def conv2d_space(
     `ml2`: ML2Tuner's knobs (its Table 5): tile height TH and width TW, which need not divide the output, virtual
     threads
     nVT over filters, filters in the loop, and the split of the input channels.
+    `rows`: row programs (hilt.schedule.rows): the tile, the loop that is micro-ops, the tensor that is kept, and
+    whether rows of a tile of full width are merged to a burst where the kernel meets only some of them.
     """
     parameters = accelerator.parameters
     groups = workload.block_groups(parameters.block)
     ci = factors(blocks(workload.in_channels // groups, parameters.block))
     co = factors(groups * blocks(workload.out_channels // groups, parameters.block))
-    if kind == "ml2":
+    if kind == SpaceName.ROWS:
+        apart = workload.kernel[0] == 1 and workload.stride[0] > 1
+        return Space(
+            [
+                Knob("tile_h", factors(workload.out_height), split=True),
+                Knob("tile_w", factors(workload.out_width), split=True),
+                Knob("tile_ci", ci, split=True),
+                Knob("tile_co", factors(blocks(workload.out_channels // groups, parameters.block)), split=True),
+                Knob("fold", tuple(map(int, FoldedLoop)), split=False),
+                Knob("keep", tuple(map(int, Keep)), split=False),
+                Knob("merge", (0, 1) if apart else (1,), split=False),
+            ]
+        )
+    if kind == SpaceName.ML2:
         return Space(
             [
                 Knob("TH", tuple(range(1, workload.out_height + 1)), split=True),

@@ -10,8 +10,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hilt.schedule.rows.choices import FoldedLoop, Keep, is_rows
 from hilt.schedule.segments import IntArray as IntArray
-from hilt.schedule.space import ConfigurationError
+from hilt.schedule.space import BY_CHANNEL, BY_TILE, ConfigurationError
 from hilt.schedule.workload import Conv2d
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.layout import blocks
@@ -100,7 +101,7 @@ class Tiling:
     """Arrays (n,) over configurations.
 
     The tile in batch blocks, output rows and columns, and channel blocks; the virtual threads; and the loop order
-    (hilt.schedule.space.LOOP_ORDERS).
+    (hilt.schedule.space.ALL_ORDERS).
 
     The last tile of rows and of columns is smaller where the tile does not divide the output.
     """
@@ -117,12 +118,14 @@ class Tiling:
 
     @classmethod
     def of(cls, problem: TilingProblem, columns: Mapping[str, ArrayLike]) -> Tiling:
-        """Return the tiling for knob values by name, each (n,), of the `autotvm` or the `ml2` space.
+        """Return the tiling for knob values by name, each (n,), of any space.
 
         Raises:
             ConfigurationError: A knob is missing, or a value is in no space.
         """
         knobs = {name: np.atleast_1d(np.asarray(values, dtype=np.int64)) for name, values in columns.items()}
+        if is_rows(knobs):
+            return cls._of_rows(problem, knobs)
         return cls._of_ml2(problem, knobs) if "TH" in knobs else cls._of_autotvm(problem, knobs)
 
     @classmethod
@@ -171,6 +174,31 @@ class Tiling:
             oc_threads=knobs["nVT"],
             h_threads=ones,
             order=ones,
+        )
+
+    @classmethod
+    def _of_rows(cls, problem: TilingProblem, knobs: Mapping[str, IntArray]) -> Tiling:
+        extents = {
+            "tile_h": problem.out_height,
+            "tile_w": problem.out_width,
+            "tile_ci": problem.ci,
+            "tile_co": problem.co,
+        }
+        _require_factors({name: _knob(knobs, name) for name in extents}, extents)
+        for name, most in (("fold", len(FoldedLoop)), ("keep", len(Keep))):
+            _require_between(name, _knob(knobs, name), 1, most)
+        _require_between("merge", _knob(knobs, "merge"), 0, 1)
+        ones = np.ones_like(knobs["fold"])
+        return cls(
+            problem,
+            batch=ones,
+            height=knobs["tile_h"],
+            width=knobs["tile_w"],
+            ci=knobs["tile_ci"],
+            co=knobs["tile_co"],
+            oc_threads=ones,
+            h_threads=ones,
+            order=np.where(knobs["keep"] <= Keep.INPUT, BY_TILE, BY_CHANNEL),
         )
 
     def take(self, rows: IntArray) -> Tiling:
@@ -249,7 +277,7 @@ class Tiling:
     @cached_property
     def banded(self) -> NDArray[np.bool_]:
         """The reduction is outside of a band of output tiles, whose partial sums are all kept on chip."""
-        return (self.order >= 3) & (self.ci_steps > 1)
+        return np.isin(self.order, (3, 4)) & (self.ci_steps > 1)
 
     @cached_property
     def band_tiles(self) -> IntArray:

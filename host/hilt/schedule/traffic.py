@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.schedule.checks import Analysis
+from hilt.schedule.rows.checks import alus_of_tile
+from hilt.schedule.rows.plans import RowPlans
 from hilt.schedule.space import LOOP_ORDERS
 from hilt.schedule.tiling import IntArray, Tiling, TilingProblem
 
@@ -56,6 +58,8 @@ class Traffic:
 
 def traffic(analysis: Analysis) -> Traffic:
     """Return the traffic of every configuration's program, whether the configuration is accepted or not."""
+    if analysis.rows is not None:
+        return _row_traffic(analysis.rows)
     tiling = analysis.tiling
     problem = tiling.problem
     workload, parameters = problem.workload, problem.accelerator.parameters
@@ -81,6 +85,28 @@ def traffic(analysis: Analysis) -> Traffic:
         alus=tiling.tiles * epilogue,
         stores=tiling.b_tiles * tiling.co_tiles * stores,
         load_tokens=rounds.load_tokens,
+        store_tokens=tiling.tiles,
+    )
+
+
+def _row_traffic(plans: RowPlans) -> Traffic:
+    tiling, problem = plans.tiling, plans.tiling.problem
+    parameters = problem.accelerator.parameters
+    ones = np.ones_like(plans.fold)
+    out_elements = problem.batch * problem.all_co * problem.out_height * problem.out_width
+    return Traffic(
+        inp_boxes=plans.inp_boxes,
+        wgt_boxes=plans.wgt_boxes,
+        inp_bytes=plans.inp_elements * parameters.inp_element_bytes,
+        wgt_bytes=plans.wgt_boxes * tiling.wgt_elements * parameters.wgt_element_bytes,
+        bias_bytes=ones * problem.bias_elements * parameters.acc_element_bytes,
+        out_bytes=ones * out_elements * parameters.out_element_bytes,
+        inp_loads=plans.inp_loads,
+        wgt_loads=plans.wgt_loads,
+        gemms=plans.gemms + tiling.tiles,
+        alus=tiling.tiles * alus_of_tile(plans),
+        stores=plans.stores,
+        load_tokens=plans.full_tiles * tiling.ci_steps,
         store_tokens=tiling.tiles,
     )
 

@@ -67,7 +67,7 @@ def test_other_spaces(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Non
         (["space", "resnet18.C9", "--checks", "lenient"], "strict"),
         (["space", "deepbench", "--csv", "x.csv"], "one workload"),
         (["space", "resnet18.C9", "--orders", "3"], "1 or 4"),
-        (["space", "resnet18.C9", "--space", "all"], "neither autotvm nor ml2"),
+        (["space", "resnet18.C9", "--space", "all"], "none of autotvm, ml2, rows"),
     ],
 )
 def test_bad_input_gets_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], words: str) -> None:

@@ -73,6 +73,16 @@ def test_output_elements_are_of_whole_blocks() -> None:
     assert run.output_elements == 16 * 8 * 8
 
 
+def test_a_run_of_row_programs_is_resumed_with_its_space() -> None:
+    run = make_run(settings(workload=WORKLOAD, space_kind=SpaceName.ROWS), description())
+    task = resolve_run(run, description())
+    assert (run.space_kind, run.orders, len(task.space)) == ("rows", 1, run.space_size)
+    assert run.space.split()[-3:] == ["fold=1,2,3", "keep=1,2,3,4", "merge=1"]
+    assert make_run(spec_of(run), description()) == run
+    with pytest.raises(RunMismatchError, match="space: fold=1 then"):
+        resolve_run(replace(run, space="fold=1"), description())
+
+
 def test_a_run_makes_the_spec_that_makes_it() -> None:
     run = make_run(settings(workload=WORKLOAD, checks=CheckLevel.TVM, orders=1, seed=7), description())
     assert make_run(spec_of(run), description()) == run

@@ -62,7 +62,12 @@ def compare(workload: Conv2d, knobs: dict[str, int], accelerator: Accelerator) -
     return True
 
 
-SPACES: dict[str, dict[str, Any]] = {"autotvm": {}, "orders": {"orders": 4}, "ml2": {"kind": "ml2"}}
+SPACES: dict[str, dict[str, Any]] = {
+    "autotvm": {},
+    "orders": {"orders": 4},
+    "ml2": {"kind": "ml2"},
+    "rows": {"kind": "rows"},
+}
 GROUPED = "conv2d:n=1,ci=64,h=12,w=10,co=128,k=3x3,s=1x1,p=1x1,groups=2"
 TRANSPOSED = "conv2d_transpose:n=1,ci=32,h=6,w=7,co=64,k=3x3,s=2x2,p=1x1,op=1x1"
 

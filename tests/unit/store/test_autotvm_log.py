@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 from hilt.cli.main import run as hilt
+from hilt.run_choices import SpaceName
 from hilt.schedule import Conv2d, WorkloadError, load_workload, space_for
 from hilt.schedule.workload_syntax import format_workload, name_of
 from hilt.store import Store, Trial, autotvm_exchange, database_path
@@ -122,6 +123,14 @@ def test_schedules_that_tvm_cannot_run_are_not_exported() -> None:
     found = export_run(run("a" * 32, workload_spec=C5.to_dict()), others, PYNQ.parameters, "pynq")
     assert [record.index for record in found.records] == [869]
     assert found.left_out == {"not in TVM's space": 2, "TVM v0.9 would not run it": 1}
+
+
+def test_row_programs_are_not_exported() -> None:
+    rows = space_for(C5, PYNQ, kind=SpaceName.ROWS)
+    (good, *_) = trials()
+    record = run("a" * 32, workload_spec=C5.to_dict(), space_kind="rows")
+    found = export_run(record, [replace(good, index=4066, knobs=rows.knobs_at(4066))], PYNQ.parameters, "pynq")
+    assert not found.records and found.left_out == {"not in TVM's space": 1}
 
 
 def test_a_dense_layer() -> None:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from hilt.schedule.checks import Analysis, Reason, analyse
 from hilt.schedule.features.features import Features
 from hilt.schedule.loops import NO_HAZARD, extents
+from hilt.schedule.rows.features import row_features
 from hilt.schedule.tiling import IntArray, Tiling, TilingProblem
 from hilt.schedule.traffic import Traffic, traffic
 from hilt.schedule.workload import Conv2d
@@ -51,6 +52,8 @@ def hidden_features(workload: Conv2d, accelerator: Accelerator, columns: Mapping
     """
     analysis = analyse(workload, accelerator, columns)
     found = _table_5(analysis.tiling) | _own(analysis, traffic(analysis))
+    if analysis.rows is not None:
+        found |= row_features(analysis.rows)
     return Features(tuple(found), np.stack([column.astype(np.float32) for column in found.values()], axis=1))
 
 

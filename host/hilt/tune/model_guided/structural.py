@@ -168,6 +168,9 @@ class StructuralEstimate:
         turns = np.maximum(column("gemm.iter_out") * column("gemm.iter_in"), 1)
         in_rows = inputs * np.maximum(column("sizeInTileH"), 1) + weights
         out_rows = stores * np.maximum(column("sizeOutTileH"), 1)
+        gemm_turns = gemms * turns
+        if "dma_rows.load" in features.names:  # of row programs these are known
+            in_rows, out_rows, gemm_turns = (column(name) for name in ("dma_rows.load", "dma_rows.store", "gemm.turns"))
         load = [
             inputs + weights,
             in_rows,
@@ -182,7 +185,7 @@ class StructuralEstimate:
             _missed_share(column("bytes.inp") + column("bytes.wgt")),
         ]
         compute = [
-            gemms + alus, zero, zero, zero, zero, gemms * turns, column("cycles.compute") + tensors,
+            gemms + alus, zero, zero, zero, zero, gemm_turns, column("cycles.compute") + tensors,
             passes * tensors, passes * tensors, zero, zero,
         ]  # fmt: skip
         store = [stores, zero, out_rows, column("bytes.out"), zero, zero, zero, zero, zero, stores, zero]
