@@ -95,6 +95,11 @@ def _data(path: Path, bundle: Bundle, limit: int | None) -> tuple[NDArray[Any], 
         raise typer.BadParameter(
             f"{path} has y {classes.shape} of {classes.dtype} for {count} images; give one class an image"
         )
+    answers = int(np.prod(bundle.outputs[0]["shape"]))
+    if strange := [value for value in classes.reshape(-1).tolist() if value not in range(answers)]:
+        raise typer.BadParameter(
+            f"{path} has class {strange[0]} in y; the network tells classes 0 to {answers - 1} apart"
+        )
     if str(images.dtype) != wanted["dtype"]:
         raise typer.BadParameter(f"x in {path} is {images.dtype}, the network takes {wanted['dtype']}")
     return images[:limit], classes.reshape(-1)[:limit]

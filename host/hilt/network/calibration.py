@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -118,6 +119,11 @@ def _labels(arrays: Mapping[str, NDArray[Any]], labels: str, count: int, graph: 
     if len(values) != count or values.dtype.kind not in "iu":
         raise CalibrationError(
             f"{labels} has {len(values)} values of {values.dtype} for {count} samples; give one integer a sample"
+        )
+    answers = math.prod(graph.shape(graph.outputs[0]))
+    if min(values.min(), answers - 1 - values.max()) < 0:
+        raise CalibrationError(
+            f"{labels} has classes {values.min()} to {values.max()}; the model tells 0 to {answers - 1} apart"
         )
     return values.astype(np.int64)
 

@@ -11,6 +11,7 @@ import numpy as np
 from hilt.network.onnx_affine import fold_affine
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode, infer_shapes, new_constant, reshape_node
 from hilt.network.onnx_products import plain_product
+from hilt.network.onnx_sinking import move_reshapes_back
 from hilt.network.onnx_transposed import lower_transposed
 from hilt_runtime.operators_window import pads_of
 
@@ -40,6 +41,7 @@ def canonicalise(graph: OnnxGraph) -> None:
     ):
         _each_node(graph, rewrite)
         infer_shapes(graph)
+    move_reshapes_back(graph)
     fold_affine(graph)
     _each_node(graph, _adjacent_reshapes)
     graph.remove_unused()

@@ -88,6 +88,57 @@ def test_a_product_with_constant_weights_becomes_dense(shape: tuple[int, ...], w
     assert operators["Gemm"] == 1 and operators["MatMul"] == 0
 
 
+def test_norms_and_activations_of_one_dimension_follow_their_layers() -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"], pads=[1, 1]),
+        helper.make_node("BatchNormalization", ["a", "g", "b", "m", "v"], ["n"]),
+        helper.make_node("Relu", ["n"], ["r"]),
+        helper.make_node("Conv", ["r", "u"], ["c"], pads=[1, 1], group=4),
+        helper.make_node("Mul", ["c", "f"], ["d"]),
+        helper.make_node("Add", ["d", "r"], ["e"]),
+        helper.make_node("Clip", ["e", "low"], ["k"]),
+        helper.make_node("PRelu", ["k", "f"], ["p"]),
+        helper.make_node("Conv", ["p", "t"], ["y"]),
+    ]
+    constants = {"w": normal(8, 3, 3), "u": normal(8, 2, 3), "t": normal(5, 8, 1), "f": normal(8, 1)}
+    constants |= {"g": normal(8), "b": normal(8), "m": normal(8), "v": np.abs(normal(8)) + 0.1}
+    constants["low"] = np.array(-0.5, np.float32)
+    operators = assert_same(model_of(nodes, {"x": (2, 3, 12)}, constants), {"x": normal(2, 3, 12)})
+    assert operators == {"Reshape": 2, "Conv": 3, "Relu": 1, "Add": 1, "Clip": 1, "PRelu": 1}
+
+
+def test_biases_of_products_of_rank_three_fold() -> None:
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"]),
+        helper.make_node("Add", ["b", "a"], ["c"]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("MatMul", ["r", "u"], ["d"]),
+        helper.make_node("Mul", ["d", "f"], ["e"]),
+        helper.make_node("Sub", ["one", "e"], ["g"]),
+        helper.make_node("Add", ["g", "rows"], ["y"]),
+    ]
+    constants = {"w": normal(8, 16), "b": normal(16), "u": normal(16, 8), "f": normal(1, 1, 8)}
+    constants |= {"one": normal(1, 1, 1), "rows": normal(4, 1)}
+    operators = assert_same(model_of(nodes, {"x": (2, 4, 8)}, constants), {"x": normal(2, 4, 8)})
+    assert operators == {"Reshape": 2, "Gemm": 2, "Relu": 1, "Add": 1}
+
+
+@pytest.mark.parametrize(
+    ("node", "constant"),
+    [
+        (helper.make_node("Add", ["a", "k"], ["y"]), normal(7)),
+        (helper.make_node("Mul", ["a", "k"], ["y"]), normal(2, 1, 7)),
+        (helper.make_node("Add", ["a", "k"], ["y"]), normal(1, 2, 5, 7)),
+        (helper.make_node("Softmax", ["a"], ["y"], axis=1), normal(1)),
+        (helper.make_node("Add", ["a", "x"], ["y"]), normal(1)),
+    ],
+)
+def test_what_varies_along_a_line_stays_behind_it(node: Any, constant: Array) -> None:
+    conv = helper.make_node("Conv", ["x", "w"], ["a"], pads=[1, 1])
+    model = model_of([conv, node], {"x": (2, 5, 7)}, {"w": normal(5, 5, 3), "k": constant})
+    assert_same(model, {"x": normal(2, 5, 7)})
+
+
 def test_gemm_takes_its_factors_into_its_weights() -> None:
     node = helper.make_node("Gemm", ["x", "w", "b"], ["y"], alpha=0.5, beta=3.0)
     model = model_of([node], {"x": (2, 4)}, {"w": normal(4, 5), "b": normal(1, 5)})

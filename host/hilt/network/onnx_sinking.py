@@ -1,0 +1,87 @@
+"""Reshapes that hilt itself put behind a layer, moved behind the element-wise operators that follow.
+
+A one-dimensional convolution is computed with a height of 1, and a product of rank three as one of rank two. Their
+biases, batch norms and activations can only fuse if they follow the layer directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from hilt.network.elementwise import BINARY, UNARY
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant, reshape_node
+
+
+def move_reshapes_back(graph: OnnxGraph) -> None:
+    """Rewrite in place: Reshape and then an operator becomes the operator and then Reshape."""
+    producers: dict[str, OnnxNode] = {}
+    nodes: list[OnnxNode] = []
+    for node in graph.nodes:
+        for each in _moved(graph, node, producers) or [node]:
+            nodes.append(each)
+            producers.update((name, each) for name in each.outputs if name)
+    graph.nodes = nodes
+    graph.remove_unused()  # so that the layer has one reader again
+
+
+def _moved(graph: OnnxGraph, node: OnnxNode, producers: Mapping[str, OnnxNode]) -> list[OnnxNode] | None:
+    """Return the operator on the tensor before the Reshape, and a Reshape; None where they do not commute."""
+    if node.domain or node.op not in UNARY | BINARY | {"BatchNormalization"} or len(node.outputs) > 1:
+        return None
+    data = [name for name in node.inputs if name and name not in graph.constants]
+    makers = [producers.get(name) for name in data]
+    if not data or any(maker is None or maker.op != "Reshape" for maker in makers):
+        return None
+    before = {name: maker.inputs[0] for name, maker in zip(data, makers, strict=True) if maker is not None}
+    shapes = {(graph.shape(source), graph.shape(name)) for name, source in before.items()}
+    if len(shapes) > 1:
+        return None
+    ((first, last),) = shapes
+    if graph.shape(node.outputs[0]) != last or not (_adds_rows(first, last) or _drops_height(first, last)):
+        return None
+    inputs = []
+    for place, name in enumerate(node.inputs):
+        moved = before.get(name) or _constant(graph, node, place, (first, last))
+        if moved is None:
+            return None
+        inputs.append(moved)
+    result = graph.unique(f"{node.name}.moved")
+    graph.shapes[result], graph.dtypes[result] = first, graph.dtypes.get(node.outputs[0], "float32")
+    return [
+        OnnxNode(node.name, node.op, inputs, [result], dict(node.attributes)),
+        reshape_node(graph, f"{node.name}.shape", result, node.outputs[0], last),
+    ]
+
+
+def _adds_rows(first: tuple[int, ...], last: tuple[int, ...]) -> bool:
+    """Tell whether (rows, N) becomes (..., N)."""
+    return len(first) == 2 and len(last) > 2 and first[-1] == last[-1]
+
+
+def _drops_height(first: tuple[int, ...], last: tuple[int, ...]) -> bool:
+    """Tell whether (N, C, 1, L) becomes (N, C, L)."""
+    return len(first) == 4 and first[2] == 1 and last == (*first[:2], first[3])
+
+
+def _constant(
+    graph: OnnxGraph, node: OnnxNode, place: int, shapes: tuple[tuple[int, ...], tuple[int, ...]]
+) -> str | None:
+    """Return the name of a constant operand for the tensor before the Reshape; None if it varies along its axes."""
+    first, last = shapes
+    name = node.inputs[place]
+    if node.op in UNARY or not name:  # a bound
+        return name
+    if node.op == "BatchNormalization":
+        return name if len(first) == 4 else None
+    value = graph.constants[name]
+    if value.size == 1:
+        return new_constant(graph, f"{name}.scalar", value.reshape(()))
+    shape = (1,) * (len(last) - value.ndim) + value.shape
+    axis = 1 if len(first) == 4 else len(last) - 1
+    if len(shape) != len(last) or any(size != 1 for other, size in enumerate(shape) if other != axis):
+        return None
+    along = np.ones(len(first), np.int64)
+    along[1] = -1
+    return new_constant(graph, f"{name}.moved", value.reshape(along))
