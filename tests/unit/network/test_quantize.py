@@ -20,6 +20,7 @@ from hilt.network.onnx_graph import to_model
 from hilt.network.onnx_import import import_model
 from hilt.network.onnx_simplify import fixed_model
 from hilt.network.quantize.files import write_model
+from hilt.network.quantize.opset import lower_opset
 from hilt.network.quantize.quantizer import Quantisation, quantise
 from hilt.network.reference import evaluate
 
@@ -133,6 +134,23 @@ def test_names_of_the_models_own_stay_apart_from_hilts(names: tuple[str, str, st
     result = quantised(model_of(layers, {"x": (1, 4, 5, 5)}, constants, (tensors[3], tensors[1])), search=True)
     assert result.decibels > 25
     assert result.agreement.unexplained == 0
+
+
+@pytest.mark.parametrize(("op", "opset"), [("BatchNormalization", 20), ("Swish", 24)])
+def test_a_model_of_a_new_opset_is_one_that_onnx_runtime_opens(op: str, opset: int) -> None:
+    parts = ["g", "b", "m", "v"] if op == "BatchNormalization" else []
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"]),
+        helper.make_node("Transpose", ["a"], ["t"], perm=[0, 1, 3, 2]),
+        helper.make_node(op, ["t", *parts], ["y"]),
+    ]
+    constants = {"w": normal(4, 3, 1, 1), **{name: np.abs(normal(4)) + 0.1 for name in parts}}
+    graph = fixed_model(model_of(nodes, {"x": (1, 3, 5, 5)}, constants, opset=21 if parts else 24), "test")
+    canonicalise(graph)
+    lower_opset(graph)
+    assert graph.opset == opset
+    if parts:
+        onnxruntime.InferenceSession(to_model(quantise(graph, samples_for(graph)).model).SerializeToString())
 
 
 def test_the_same_data_gives_the_same_model() -> None:
