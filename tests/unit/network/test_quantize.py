@@ -13,11 +13,11 @@ from onnx import helper
 
 from hilt.cli.main import run
 from hilt.network import zoo
-from hilt.network.calibration import Calibration, make_calibration
+from hilt.network.calibration import Calibration, Runner, make_calibration
 from hilt.network.graph import Graph
 from hilt.network.onnx_canonical import canonicalise
 from hilt.network.onnx_graph import to_model
-from hilt.network.onnx_import import import_model
+from hilt.network.onnx_import import import_model, import_proto
 from hilt.network.onnx_simplify import fixed_model
 from hilt.network.quantize.files import write_model
 from hilt.network.quantize.opset import lower_opset
@@ -245,6 +245,40 @@ def test_a_convolution_with_unequal_strides_transposed_runs_with_inserted_zeros(
     (layer,) = (node for node in result.graph.nodes if node.op == "conv2d")
     assert layer.attributes["input_dilation"] == [2, 3]
     assert_agrees(result)
+
+
+def test_a_transposed_convolution_has_one_weight_scale() -> None:
+    weights = normal(4, 4, 3, 3) * np.array([1, 20, 1, 20], np.float32).reshape(-1, 1, 1, 1)
+    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 3])
+    result = quantised(model_of([node], {"x": (1, 4, 5, 5)}, {"w": weights}), channel_block=1)
+    assert_agrees(result)
+    assert result.decibels > 25
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("op", ["Conv", "MatMul"])
+def test_scales_lie_along_the_axis_that_the_model_names(op: str, axis: int) -> None:
+    def at(*exponents: int) -> Array:
+        return np.array([2.0**-exponent for exponent in exponents], np.float32).reshape(-1 if exponents[1:] else ())
+
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+        helper.make_node("DequantizeLinear", ["w", "ws", "wz"], ["f"], axis=axis - (2 if op == "MatMul" else 4)),
+        helper.make_node(op, ["d", "f"], ["a"]),
+        helper.make_node("QuantizeLinear", ["a", "t", "z"], ["b"]),
+        helper.make_node("DequantizeLinear", ["b", "t", "z"], ["y"]),
+    ]
+    square = (4, 4) if op == "MatMul" else (4, 4, 1, 1)
+    constants = {"s": at(5), "z": np.array(0, np.int8), "t": at(3), "ws": at(5, 6, 7, 8), "wz": np.zeros(4, np.int8)}
+    constants["w"] = RANDOM.integers(-127, 128, square).astype(np.int8)
+    model = model_of(nodes, {"x": (2, 4) if op == "MatMul" else (2, 4, 3, 3)}, constants)
+    graph = import_proto(model, "test")
+    data = RANDOM.normal(0, 1, graph.tensors["x"].shape).astype(np.float32)
+    plain = Runner(fixed_model(model, "test"), ["y"], optimised=False)  # its fused convolution takes any axis for 0
+    wanted = plain.run({"x": data})["y"]
+    given = evaluate(graph, {"x": data})[graph.outputs[0]]
+    np.testing.assert_allclose(given, wanted, atol=2.0**-3)
 
 
 @pytest.mark.slow
