@@ -75,8 +75,11 @@ class PynqDevice(VtaDevice):
 
         Raises DeviceError, TargetError.
         """
-        import pynq
-
+        try:
+            import pynq
+        except ImportError as error:
+            text = "pynq cannot be imported ({}): run the network on a board with PYNQ, or give a device of your own"
+            raise DeviceError(text.format(error)) from None
         self._pynq = pynq
         self.clock_hz = int(target["clock_hz"])
         if bitstream is not None:

@@ -126,6 +126,8 @@ class LayerMatcher:
         data, weights = self._view.activation(node.inputs[0]), self._view.quantised(node.inputs[1])
         if data is None or weights is None or weights.constant is None or weights.constant.dtype != np.int8:
             return None
+        if len(weights.exponents) > 1 and (weights.axis != 0 or node.op == "ConvTranspose"):
+            return None  # the scales are not by output channel
         sums = [data.exponent + k for k in weights.exponents]
         shift = [k - exponent for k in sums]
         attributes = self._geometry(node, weights.constant)

@@ -191,8 +191,9 @@ class _Importer:
             return
         leaf = self._view.quantised(name)
         if leaf is not None and leaf.constant is not None:
-            shape = (-1, *(1,) * (leaf.constant.ndim - 1)) if len(leaf.exponents) > 1 else ()
-            steps = np.array([2.0**-exponent for exponent in leaf.exponents], np.float32).reshape(shape or ())
+            along = [-1 if axis == leaf.axis else 1 for axis in range(leaf.constant.ndim)]
+            shape = along if len(leaf.exponents) > 1 else ()
+            steps = np.array([2.0**-exponent for exponent in leaf.exponents], np.float32).reshape(shape)
             self._constants[name] = leaf.constant.astype(np.float32) * steps
             return
         if leaf is not None:

@@ -34,6 +34,16 @@ _DATA_PLACES = {
     "QLinearMul": (0, 3),
 }
 """Where these operators have data that may be computed; scale and zero point follow each."""
+_RESULT_PLACES = {
+    "QuantizeLinear": 1,
+    "QLinearConv": 6,
+    "QLinearMatMul": 6,
+    "QGemm": 7,
+    "QLinearAdd": 6,
+    "QLinearMul": 6,
+    "QLinearConcat": 0,
+}
+"""Where these operators have the scale of their result; its zero point follows."""
 _ONE_INPUT = {
     "QLinearSigmoid": "Sigmoid",
     "QLinearLeakyRelu": "LeakyRelu",
@@ -56,6 +66,7 @@ def unquantise(graph: OnnxGraph) -> None:
         OnnxError: It holds a quantised operator that hilt does not know, or a scale that is computed.
     """
     _dequantise_inputs(graph)
+    _dequantise_padding(graph)
     nodes: list[OnnxNode] = []
     for node in graph.nodes:
         rewrite = _REWRITES.get(node.op)
@@ -86,6 +97,31 @@ def _dequantise_inputs(graph: OnnxGraph) -> None:
                 )
                 graph.nodes.insert(graph.nodes.index(node), made)
                 node.inputs[place] = result
+
+
+def _dequantise_padding(graph: OnnxGraph) -> None:
+    """Give the Pads of integer tensors the number that they pad with; without a value it is the integer 0."""
+    steps: dict[str, tuple[str, str]] = {}
+    for node in graph.nodes:
+        place = _RESULT_PLACES.get(node.op, 3 if node.op in _ONE_INPUT else None)
+        if place is not None and len(node.inputs) > place:
+            steps[node.outputs[0]] = (node.inputs[place], (*node.inputs[place + 1 : place + 2], "")[0])
+        elif node.inputs and node.inputs[0] in steps and node.op in _KEEPS_SIGN:
+            steps.update((name, steps[node.inputs[0]]) for name in node.outputs)
+            if node.op == "Pad" and node.attributes.get("mode", "constant") == "constant":
+                _dequantise_value(graph, node, *steps[node.inputs[0]])
+
+
+def _dequantise_value(graph: OnnxGraph, node: OnnxNode, scale: str, zero: str) -> None:
+    given = node.inputs[2] if len(node.inputs) > 2 else ""
+    value = graph.constants.get(given) if given else np.zeros((), np.int64)
+    steps = graph.constants.get(scale)
+    if value is None or steps is None:
+        raise OnnxError(f"node {node.label} pads integers with a value that is computed; quantise the float model")
+    origin = graph.constants.get(zero, np.zeros(()))
+    name = graph.unique(f"{node.name}.value")
+    graph.constants[name] = dequantised(value.reshape(()), steps.astype(np.float64), origin.astype(np.float64), 0)
+    node.inputs[2:3] = [name]
 
 
 def _remove_casts(graph: OnnxGraph) -> None:
@@ -126,7 +162,8 @@ def dequantised(
     Scale and zero point are scalars, lie along an axis, or have the shape of the integers.
     """
     along = [1] * values.ndim
-    along[axis] = -1
+    if along:
+        along[axis] = -1
 
     def spread(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         if numbers.size == 1:
@@ -211,7 +248,8 @@ def _dequantize(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode]:
     if source in graph.constants:
         values = graph.constants[source]
         axis = node.attributes.get("axis", 1) if values.ndim > 1 else 0
-        scale, zero = (_by_element(graph, node, place, values.shape[axis], axis) for place in (1, 2))
+        length = values.shape[axis] if values.ndim else 1
+        scale, zero = (_by_element(graph, node, place, length, axis) for place in (1, 2))
         graph.constants[node.outputs[0]] = dequantised(values, scale, zero, axis)
         return []
     if source not in graph.inputs:

@@ -22,13 +22,15 @@ class Quantised:
 
     Attributes:
         name: The integer tensor.
-        exponents: k of its scale 2^-k: one, or one along the axis of a constant's output channels.
+        exponents: k of its scale 2^-k: one, or one for each place along an axis.
         constant: Its values where it is a constant.
+        axis: The axis of its exponents, if there are several.
     """
 
     name: str
     exponents: tuple[int, ...]
     constant: NDArray[Any] | None = None
+    axis: int = 0
 
     @property
     def exponent(self) -> int:
@@ -53,7 +55,12 @@ class QdqView:
         node = self.producers.get(name)
         if node is None or node.op != "DequantizeLinear" or node.domain not in ("", "com.microsoft"):
             return None
-        return Quantised(node.inputs[0], self._exponents(node), self.graph.constants.get(node.inputs[0]))
+        constant = self.graph.constants.get(node.inputs[0])
+        rank = 0 if constant is None else constant.ndim
+        axis = node.attributes.get("axis", 1) % rank if rank > 1 else 0
+        if constant is not None and node.attributes.get("block_size", 0):
+            raise OnnxError(f"node {node.label} has scales by block; run `hilt quantize` on the model")
+        return Quantised(node.inputs[0], self._exponents(node), constant, axis)
 
     def activation(self, name: str) -> Quantised | None:
         """Return the same for tensors that are no constants and have one scale."""

@@ -13,13 +13,14 @@ from onnx import helper
 
 from hilt.cli.main import run
 from hilt.network import zoo
-from hilt.network.calibration import Calibration, make_calibration
+from hilt.network.calibration import Calibration, Runner, make_calibration
 from hilt.network.graph import Graph
 from hilt.network.onnx_canonical import canonicalise
 from hilt.network.onnx_graph import to_model
-from hilt.network.onnx_import import import_model
+from hilt.network.onnx_import import import_model, import_proto
 from hilt.network.onnx_simplify import fixed_model
 from hilt.network.quantize.files import write_model
+from hilt.network.quantize.opset import lower_opset
 from hilt.network.quantize.quantizer import Quantisation, quantise
 from hilt.network.reference import evaluate
 
@@ -135,6 +136,23 @@ def test_names_of_the_models_own_stay_apart_from_hilts(names: tuple[str, str, st
     assert result.agreement.unexplained == 0
 
 
+@pytest.mark.parametrize(("op", "opset"), [("BatchNormalization", 20), ("Swish", 24)])
+def test_a_model_of_a_new_opset_is_one_that_onnx_runtime_opens(op: str, opset: int) -> None:
+    parts = ["g", "b", "m", "v"] if op == "BatchNormalization" else []
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"]),
+        helper.make_node("Transpose", ["a"], ["t"], perm=[0, 1, 3, 2]),
+        helper.make_node(op, ["t", *parts], ["y"]),
+    ]
+    constants = {"w": normal(4, 3, 1, 1), **{name: np.abs(normal(4)) + 0.1 for name in parts}}
+    graph = fixed_model(model_of(nodes, {"x": (1, 3, 5, 5)}, constants, opset=21 if parts else 24), "test")
+    canonicalise(graph)
+    lower_opset(graph)
+    assert graph.opset == opset
+    if parts:
+        onnxruntime.InferenceSession(to_model(quantise(graph, samples_for(graph)).model).SerializeToString())
+
+
 def test_the_same_data_gives_the_same_model() -> None:
     first, second = (to_model(quantised(zoo.make("ds_cnn"), search=True).model) for _ in range(2))
     assert first.SerializeToString(deterministic=True) == second.SerializeToString(deterministic=True)
@@ -227,6 +245,40 @@ def test_a_convolution_with_unequal_strides_transposed_runs_with_inserted_zeros(
     (layer,) = (node for node in result.graph.nodes if node.op == "conv2d")
     assert layer.attributes["input_dilation"] == [2, 3]
     assert_agrees(result)
+
+
+def test_a_transposed_convolution_has_one_weight_scale() -> None:
+    weights = normal(4, 4, 3, 3) * np.array([1, 20, 1, 20], np.float32).reshape(-1, 1, 1, 1)
+    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 3])
+    result = quantised(model_of([node], {"x": (1, 4, 5, 5)}, {"w": weights}), channel_block=1)
+    assert_agrees(result)
+    assert result.decibels > 25
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("op", ["Conv", "MatMul"])
+def test_scales_lie_along_the_axis_that_the_model_names(op: str, axis: int) -> None:
+    def at(*exponents: int) -> Array:
+        return np.array([2.0**-exponent for exponent in exponents], np.float32).reshape(-1 if exponents[1:] else ())
+
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+        helper.make_node("DequantizeLinear", ["w", "ws", "wz"], ["f"], axis=axis - (2 if op == "MatMul" else 4)),
+        helper.make_node(op, ["d", "f"], ["a"]),
+        helper.make_node("QuantizeLinear", ["a", "t", "z"], ["b"]),
+        helper.make_node("DequantizeLinear", ["b", "t", "z"], ["y"]),
+    ]
+    square = (4, 4) if op == "MatMul" else (4, 4, 1, 1)
+    constants = {"s": at(5), "z": np.array(0, np.int8), "t": at(3), "ws": at(5, 6, 7, 8), "wz": np.zeros(4, np.int8)}
+    constants["w"] = RANDOM.integers(-127, 128, square).astype(np.int8)
+    model = model_of(nodes, {"x": (2, 4) if op == "MatMul" else (2, 4, 3, 3)}, constants)
+    graph = import_proto(model, "test")
+    data = RANDOM.normal(0, 1, graph.tensors["x"].shape).astype(np.float32)
+    plain = Runner(fixed_model(model, "test"), ["y"], optimised=False)  # its fused convolution takes any axis for 0
+    wanted = plain.run({"x": data})["y"]
+    given = evaluate(graph, {"x": data})[graph.outputs[0]]
+    np.testing.assert_allclose(given, wanted, atol=2.0**-3)
 
 
 @pytest.mark.slow

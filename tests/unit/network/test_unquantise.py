@@ -65,6 +65,42 @@ def test_a_zero_point_at_the_lowest_integer_is_a_clip_behind_any_operator(reads:
     np.testing.assert_allclose(answer, wanted, atol=0.14)  # half a step of the convolution, and half of the last
 
 
+@pytest.mark.parametrize("value", [None, 128, 178])
+def test_a_pad_of_integers_pads_with_the_number_that_they_stand_for(value: int | None) -> None:
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("MaxPool", ["q"], ["m"], kernel_shape=[2, 2]),
+        helper.make_node("Pad", ["m", "p"] if value is None else ["m", "p", "v"], ["n"]),
+        helper.make_node("DequantizeLinear", ["n", "s", "z"], ["d"]),
+        helper.make_node("Mul", ["d", "k"], ["y"]),
+    ]
+    numbers = {"s": real(0.02), "z": place(128), "p": np.array([0, 0, 1, 0, 0, 0, 0, 2]), "k": real(1.0)}
+    numbers |= {} if value is None else {"v": place(value)}
+    model = model_of(nodes, {"x": (1, 2, 4, 4)}, numbers)
+    graph = fixed_model(model, "test")
+    unquantise(graph)
+    fix(graph, {}, {})
+    data = {"x": RANDOM.uniform(-2.5, 2.5, (1, 2, 4, 4)).astype(np.float32)}
+    np.testing.assert_allclose(*run_float(model, data), *Runner(graph, graph.outputs).run(data).values(), atol=0.011)
+
+
+def test_quantised_scalars_are_numbers() -> None:
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("QLinearMul", ["q", "s", "z", "k", "s", "z", "t", "z"], ["m"], domain="com.microsoft"),
+        helper.make_node("DequantizeLinear", ["m", "t", "z"], ["d"]),
+        helper.make_node("DequantizeLinear", ["k", "s", "z"], ["f"]),
+        helper.make_node("Add", ["d", "f"], ["y"]),
+    ]
+    numbers = {"s": real(0.02), "z": place(128), "t": real(0.05), "k": place(200)}
+    model = model_of(nodes, {"x": (1, 4)}, numbers)
+    graph = fixed_model(model, "test")
+    unquantise(graph)
+    fix(graph, {}, {})
+    data = {"x": RANDOM.uniform(-2.5, 2.5, (1, 4)).astype(np.float32)}
+    np.testing.assert_allclose(*run_float(model, data), *Runner(graph, graph.outputs).run(data).values(), atol=0.05)
+
+
 def test_a_bias_that_is_computed_is_refused_by_name() -> None:
     node = helper.make_node("QLinearConv", ["x", "s", "z", "w", "s", "z", "s", "z", "b"], ["y"], name="odd")
     numbers = {"s": real(0.5), "z": np.array(0, np.int8), "w": seven_bits(4, 3, 1, 1)}

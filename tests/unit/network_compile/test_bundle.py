@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ from hilt.network.compile import compile_network
 from hilt.network.graph import Graph, Node, Tensor
 from hilt.network.graph_file import graph_of
 from hilt.network.simulated import SimulatedVta
-from hilt_runtime import BundleError, Network, StepError, read_bundle
+from hilt_runtime import BundleError, DeviceError, Network, StepError, read_bundle
 from hilt_runtime.arrays import ArraysError, decode_arrays, encode_arrays
 
 from .graphs import Builder, target
@@ -124,6 +125,12 @@ def test_a_place_that_is_not_there_names_the_step() -> None:
         network = Network(read_bundle(compile_network(graph, aim).data, "m"), device)
         with pytest.raises(StepError, match=r"step pick \(Gather\) cannot be computed with these inputs: .*index 9"):
             network(np.array([0, 9]))
+
+
+def test_a_machine_without_pynq_is_told_so(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynq", None)
+    with pytest.raises(DeviceError, match=r"pynq cannot be imported \(.*\): run the network on a board with PYNQ"):
+        Network(read_bundle(data, "m"))
 
 
 def test_another_version_is_refused(data: bytes) -> None:

@@ -14,6 +14,7 @@ from hilt.network.graph import Graph, Node
 from hilt.network.onnx_graph import OnnxError, OnnxGraph, infer_shapes
 from hilt.network.onnx_import import import_graph
 from hilt.network.onnx_refusals import require_computable
+from hilt.network.quantize.opset import lower_opset
 from hilt.network.quantize.qdq import Scales, write_qdq
 from hilt.network.quantize.regions import Regions, find_regions
 from hilt.network.quantize.scales import ScaleSearch, corrected_biases, initial_scales, layer_macs
@@ -137,6 +138,7 @@ def quantise(
     if not regions.layers:
         raise OnnxError(f"{graph.name} has no convolution or dense layer with constant weights: nothing for VTA to run")
     _require_finite(graph, regions)
+    lower_opset(graph)
     statistics = observe(graph, regions.tensors, calibration.first(_OBSERVED_SAMPLES).samples)
     scales = initial_scales(graph, regions, statistics, channel_block)
     measured = ScaleSearch(graph, regions, scales, calibration.first(_SEARCH_SAMPLES).samples)

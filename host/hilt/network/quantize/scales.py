@@ -37,7 +37,10 @@ def initial_scales(
         for group in dict.fromkeys(regions.groups.values())
     }
     weights = {
-        layer.node.name: best_weight_exponents(graph.constants[layer.node.inputs[1]], channel_block)
+        layer.node.name: best_weight_exponents(
+            graph.constants[layer.node.inputs[1]],
+            channel_block if layer.node.op != "ConvTranspose" else 0,  # its first axis is the input's channels
+        )
         for layer in regions.layers
     }
     scales = Scales(groups, weights)
