@@ -62,6 +62,7 @@ def test_kept_evaluations_are_not_repeated(evaluated: tuple[Path, list[Evaluatio
     assert again == before[:1]
 
 
+@pytest.mark.rtl
 def test_the_rtl_takes_the_cycles_that_were_predicted(evaluated: tuple[Path, list[Evaluation]]) -> None:
     verified = verify_layer(PYNQ, evaluated[1][0].schedule.layers[0])
     assert verified.agrees and verified.rtl_cycles == verified.predicted_cycles
