@@ -171,6 +171,7 @@ def test_the_page_is_one_file_that_asks_for_nothing(evaluated: tuple[Path, list[
     assert "Plotly.newPlot" in page and "<link" not in page and 'src="http' not in page
 
 
+@pytest.mark.rtl
 def test_the_command_ends_with_the_front(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                          capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
     monkeypatch.setenv("HILT_HOME", str(tmp_path))
