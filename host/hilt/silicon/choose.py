@@ -6,20 +6,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hilt.run_choices import CheckLevel
-from hilt.schedule import Conv2d, Reason, Workload, convolution, lower_many, space_for
+from hilt.run_choices import CheckLevel, SpaceName
+from hilt.schedule import Conv2d, Reason, Space, Workload, convolution, lower_many, space_for
 from hilt.schedule.checks import analyse
+from hilt.schedule.rows.checks import alus_of_tile
+from hilt.schedule.rows.plans import RowPlans
 from hilt.silicon.measured import event_machine
-from hilt.silicon.packed_task import CONV2D, PackedTask, TaskError, packed_task
-from hilt.silicon.row_nest import RowTile
-from hilt.silicon.row_program import RowSchedule, row_program
+from hilt.silicon.packed_task import PackedTask, TaskError
 from hilt.simulator.builds import CLOCK_HZ, shipped_builds
 from hilt.simulator.machine import EventMachine, MachineParameters, MachineStatus
-from hilt.vta.accelerator import Accelerator, FieldOverflowError
-from hilt.vta.program import Program, ProgramError
+from hilt.vta.accelerator import Accelerator
+from hilt.vta.program import Program
 
-_TOGETHER = 128
+_TOGETHER = 64
 _LONGEST = 6000
 """Instructions: longer programs cost more in the runtime than any schedule gains."""
 _LONGEST_OF_SPACE = 1500
@@ -32,6 +33,15 @@ class Choice:
     schedule: str
     program: Program
     cycles: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """A schedule, its program, and cycles that it cannot be below."""
+
+    floor: float
+    schedule: str
+    program: Program
 
 
 def choose(layer: Workload, accelerator: Accelerator, machine: MachineParameters) -> Choice:
@@ -47,7 +57,7 @@ def choose(layer: Workload, accelerator: Accelerator, machine: MachineParameters
     model = event_machine(accelerator.parameters)
     careful = replace(machine, instruction=machine.instruction + _careful_cycles())
     best: Choice | None = None
-    for candidates in (_row_candidates(workload, accelerator), _space_candidates(workload, accelerator)):
+    for candidates in (_row_candidates(workload, accelerator, careful), _space_candidates(workload, accelerator)):
         best = _fastest(candidates, model, careful, best)
     if best is None:
         raise TaskError(f"workload {workload.name}: no schedule of hilt's fits {accelerator.parameters.name}")
@@ -60,10 +70,13 @@ def _careful_cycles() -> float:
 
 
 def _fastest(
-    candidates: Iterator[tuple[str, Program]], model: EventMachine, machine: MachineParameters, best: Choice | None
+    candidates: Iterator[_Candidate], model: EventMachine, machine: MachineParameters, best: Choice | None
 ) -> Choice | None:
-    batch: list[tuple[str, Program]] = []
+    """Return the fastest; the search ends where a candidate can be no faster, as those behind it."""
+    batch: list[_Candidate] = []
     for candidate in candidates:
+        if best is not None and candidate.floor >= best.cycles:
+            break
         batch.append(candidate)
         if len(batch) == _TOGETHER:
             best, batch = _better(batch, model, machine, best), []
@@ -71,19 +84,19 @@ def _fastest(
 
 
 def _better(
-    batch: list[tuple[str, Program]], model: EventMachine, machine: MachineParameters, best: Choice | None
+    batch: list[_Candidate], model: EventMachine, machine: MachineParameters, best: Choice | None
 ) -> Choice | None:
     if not batch:
         return best
-    results = model.predict([program for _, program in batch], machine)
+    results = model.predict([candidate.program for candidate in batch], machine)
     cycles = np.where(results["status"] == MachineStatus.DONE, results["cycles"], np.inf)
     row = int(np.argmin(cycles))
     if not np.isfinite(cycles[row]) or (best is not None and best.cycles <= cycles[row]):
         return best
-    return Choice(*batch[row], float(cycles[row]))
+    return Choice(batch[row].schedule, batch[row].program, float(cycles[row]))
 
 
-def _space_candidates(workload: Conv2d, accelerator: Accelerator) -> Iterator[tuple[str, Program]]:
+def _space_candidates(workload: Conv2d, accelerator: Accelerator) -> Iterator[_Candidate]:
     """The configurations of hilt's space that its compiler accepts."""
     space = space_for(workload, accelerator, orders=4)
     analysis = analyse(workload, accelerator, space.columns(range(len(space))))
@@ -91,22 +104,7 @@ def _space_candidates(workload: Conv2d, accelerator: Accelerator) -> Iterator[tu
     indices = np.flatnonzero((analysis.verdict(CheckLevel.COMPILER) == 0) & (instructions <= _LONGEST_OF_SPACE))
     for index, program in zip(indices, lower_many(workload, space.columns(indices), accelerator), strict=True):
         if isinstance(program, Program):
-            knobs = space.knobs_at(int(index))
-            yield " ".join(f"{name}={value}" for name, value in knobs.items()), program
-
-
-def task_of(workload: Conv2d, accelerator: Accelerator) -> PackedTask | None:
-    """Return the packed task of a plain convolution in whole blocks; None of any other."""
-    parameters = accelerator.parameters
-    blocks = (workload.in_channels % parameters.block, workload.out_channels % parameters.block)
-    plain = workload.groups == 1 and workload.input_dilation == (1, 1) and workload.padding_end is None
-    clipped = (workload.bias, workload.shift, workload.clip) == (False, 8, (0, 127))
-    if any(blocks) or workload.batch % parameters.batch or not plain or not clipped:
-        return None
-    ci, co = workload.in_channels // parameters.block, workload.out_channels // parameters.block
-    data = (workload.batch // parameters.batch, ci, workload.height, workload.width, parameters.batch, parameters.block)
-    kernel = (co, ci, *workload.kernel, parameters.block, parameters.block)
-    return packed_task(CONV2D, data, kernel, workload.stride, workload.padding)
+            yield _Candidate(0.0, _schedule(space, int(index)), program)
 
 
 def workload_of(task: PackedTask) -> Conv2d:
@@ -124,25 +122,36 @@ def workload_of(task: PackedTask) -> Conv2d:
     )
 
 
-def _row_candidates(workload: Conv2d, accelerator: Accelerator) -> Iterator[tuple[str, Program]]:
-    task = task_of(workload, accelerator)
-    if task is None:
+def _row_candidates(workload: Conv2d, accelerator: Accelerator, machine: MachineParameters) -> Iterator[_Candidate]:
+    """The row programs that the compiler accepts, the least possible cycles first."""
+    space = space_for(workload, accelerator, kind=SpaceName.ROWS)
+    analysis = analyse(workload, accelerator, space.columns(range(len(space))))
+    if analysis.rows is None:
         return
-    for height in _factors(task.output_size[0]):
-        for co in _factors(task.out_blocks):
-            for ci in _factors(task.reduce_blocks):
-                for resident in (False, True):
-                    schedule = RowSchedule(RowTile(height, co, ci), resident)
-                    steps = task.output_size[0] // height * (task.out_blocks // co) * (task.reduce_blocks // ci)
-                    if steps * 3 > _LONGEST:
-                        continue
-                    try:
-                        program = row_program(task, schedule, accelerator)
-                    except (TaskError, FieldOverflowError, ProgramError):
-                        continue
-                    kept = " resident" if resident else ""
-                    yield f"rows height={height} co={co} ci={ci}{kept}", program
+    instructions, _ = analysis.needs[Reason.INSN_LIMIT]
+    floors = _floors(analysis.rows, accelerator, machine)
+    indices = np.flatnonzero((analysis.verdict(CheckLevel.COMPILER) == 0) & (instructions <= _LONGEST))
+    indices = indices[np.argsort(floors[indices], kind="stable")]
+    for index, program in zip(indices, lower_many(workload, space.columns(indices), accelerator), strict=True):
+        if isinstance(program, Program):
+            yield _Candidate(float(floors[index]), _schedule(space, int(index)), program)
 
 
-def _factors(size: int) -> list[int]:
-    return [factor for factor in range(1, size + 1) if size % factor == 0]
+def _floors(plans: RowPlans, accelerator: Accelerator, machine: MachineParameters) -> NDArray[np.float64]:
+    """Return cycles (n,) that no row program is below: those of its slowest stage, had all data been in the cache."""
+    tiling, parameters = plans.tiling, accelerator.parameters
+    sums = tiling.tiles * tiling.acc_elements
+    loaded = plans.inp_elements * parameters.inp_element_bytes
+    loaded = loaded + plans.wgt_boxes * tiling.wgt_elements * parameters.wgt_element_bytes
+    rows, beats = plans.load_rows * machine.load_row, loaded / machine.hit_bytes
+    load = np.maximum(rows, beats) if machine.rows_overlap else rows + beats
+    load = load + (plans.inp_loads + plans.wgt_loads) * machine.instruction
+    alus = alus_of_tile(plans)
+    compute = plans.products * machine.gemm_micro_op + plans.turns * machine.gemm_iteration
+    compute = compute + sums * (machine.gemm_micro_op + alus * (machine.alu_iteration + machine.alu_micro_op))
+    compute = compute + (plans.gemms + tiling.tiles * (1 + alus)) * machine.instruction
+    return np.asarray(np.maximum(load, compute), dtype=np.float64)
+
+
+def _schedule(space: Space, index: int) -> str:
+    return " ".join(f"{name}={value}" for name, value in space.knobs_at(index).items())
