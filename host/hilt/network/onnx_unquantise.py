@@ -1,7 +1,7 @@
 """Models that others quantised, back to float: QDQ, ONNX Runtime's QOperator and dynamic quantisation.
 
-An integer tensor becomes the float tensor that it stands for, under the same name. A result that saturates at 0 keeps
-its Relu, which quantisers leave out where the zero point does it.
+An integer tensor becomes the float tensor that it stands for, under the same name. A result that saturates at 0, from
+below or from above, keeps its Clip, which quantisers leave out where the zero point does it.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def _saturating(graph: OnnxGraph, quantised: OnnxNode, zero_place: int, op: str,
     zero = graph.constants.get(quantised.inputs[zero_place]) if len(quantised.inputs) > zero_place else None
     output = quantised.outputs[0]
     signed = op in _SIGNED or (op in _SIGNED_BY_INPUT and not _reads_nothing_negative(graph, quantised))
-    if not signed or not _at_lowest(zero):
+    if not (signed and _at_lowest(zero)) and not _at_highest(zero):
         return [OnnxNode(quantised.name, op, inputs, [output], attributes)]
     inner = graph.unique(f"{output}.signed")
     return [
@@ -192,15 +192,16 @@ def _saturating(graph: OnnxGraph, quantised: OnnxNode, zero_place: int, op: str,
 
 
 def _saturation(graph: OnnxGraph, quantised: OnnxNode, source: str, scale_place: int) -> OnnxNode:
-    """Return the Clip that a quantiser with its zero point at the lowest integer is: a Relu, or a Relu6."""
+    """Return the Clip that a quantiser with its zero point at an end of its integers is: a Relu, a Relu6."""
     zero = graph.constants[quantised.inputs[scale_place + 1]]
     steps = 2 ** (8 * zero.dtype.itemsize) - 1
     scale = _number(graph, quantised, scale_place)
-    if scale.size != 1:
-        return OnnxNode(f"{quantised.name}.relu", "Relu", [source], list(quantised.outputs))
+    farthest = np.asarray(steps * scale.reshape(()) if scale.size == 1 else np.inf, np.float32)
     bounds = [graph.unique(f"{quantised.name}.{part}") for part in ("low", "high")]
-    graph.constants[bounds[0]] = np.zeros((), np.float32)
-    graph.constants[bounds[1]] = np.asarray(steps * scale.reshape(()), np.float32)
+    values = (
+        (np.zeros((), np.float32), farthest) if _at_lowest(zero) else (np.asarray(-farthest), np.zeros((), np.float32))
+    )
+    graph.constants.update(zip(bounds, values, strict=True))
     return OnnxNode(f"{quantised.name}.clip", "Clip", [source, *bounds], list(quantised.outputs))
 
 
@@ -233,12 +234,16 @@ def _at_lowest(zero: NDArray[Any] | None) -> bool:
     return zero is not None and zero.dtype.kind in "iu" and bool(np.all(zero == np.iinfo(zero.dtype).min))
 
 
+def _at_highest(zero: NDArray[Any] | None) -> bool:
+    return zero is not None and zero.dtype.kind in "iu" and bool(np.all(zero == np.iinfo(zero.dtype).max))
+
+
 def _quantize(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode]:
     zero = graph.constants.get(node.inputs[2]) if len(node.inputs) > 2 else np.zeros((), np.uint8)
     producers = graph.producers()
     source = node.inputs[0]
-    cut = len(node.inputs) > 2 and _at_lowest(zero) and source in producers
-    if cut and not _never_negative(graph, source, producers):
+    low = _at_lowest(zero) and not _never_negative(graph, source, producers)
+    if len(node.inputs) > 2 and source in producers and (low or _at_highest(zero)):
         return [_saturation(graph, node, node.inputs[0], 1)]
     return [OnnxNode(node.name, "Identity", node.inputs[:1], node.outputs)]
 

@@ -82,9 +82,11 @@ def _placed(code: Code, where: Place, begin: int) -> Code:
         records["sram_base"][chosen] = where.accumulators(records["sram_base"][chosen])
     records["uop_bgn"][~moves] += np.uint32(where.uop)
     records["uop_end"][~moves] += np.uint32(where.uop)
-    adds = _read_by_alu(code)
+    adds, products = _read_by_alu(code), _read_by_gemm(code)
     uops["dst"] = where.accumulators(uops["dst"])
-    uops["src"] = np.where(adds, where.accumulators(uops["src"]), uops["src"] + np.uint32(where.inp))
+    # A micro-op without a second operand keeps its src: moved, the unread number may not fit its field.
+    uops["src"][products] += np.uint32(where.inp)
+    uops["src"][adds] = where.accumulators(code.uops["src"][adds])
     uops["wgt"][~adds] += np.uint32(where.wgt)
     loads_uops = moves & (kinds == MemoryType.UOP)
     records["sram_base"][loads_uops], records["dram_base"][loads_uops] = where.uop, begin
@@ -98,6 +100,16 @@ def _read_by_alu(code: Code) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     read = np.zeros(len(code.uops), dtype=np.bool_)
     for record in code.records[code.records["opcode"] == Opcode.ALU]:
         read[int(record["uop_bgn"]) : int(record["uop_end"])] |= not record["use_imm"]
+    return read
+
+
+def _read_by_gemm(code: Code) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Return which micro-ops (m,) name an input element: those of GEMM instructions that multiply at all."""
+    read = np.zeros(len(code.uops), dtype=np.bool_)
+    records = code.records
+    passes = records["iter_out"].astype(np.int64) * records["iter_in"]
+    for record in records[(records["opcode"] == Opcode.GEMM) & (records["reset"] == 0) & (passes > 0)]:
+        read[int(record["uop_bgn"]) : int(record["uop_end"])] = True
     return read
 
 

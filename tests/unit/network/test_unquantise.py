@@ -38,8 +38,11 @@ def seven_bits(*shape: int) -> Array:
 
 @pytest.mark.parametrize("reads", ["float32", "uint8"])
 @pytest.mark.parametrize("between", ["", "Sub", "GlobalAveragePool"])
-def test_a_zero_point_at_the_lowest_integer_is_a_clip_behind_any_operator(reads: str, between: str) -> None:
-    numbers: dict[str, Array] = {"s": real(0.02), "z": place(128), "t": real(0.05), "u": place(0)}
+@pytest.mark.parametrize("end", [0, 255])
+def test_a_zero_point_at_an_end_of_the_integers_is_a_clip_behind_any_operator(
+    reads: str, between: str, end: int
+) -> None:
+    numbers: dict[str, Array] = {"s": real(0.02), "z": place(128), "t": real(0.05), "u": place(end)}
     entry = [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"])] if reads == "float32" else []
     middle = [helper.make_node(between, ["k", "a"] if between == "Sub" else ["a"], ["m"])] if between else []
     nodes = [
@@ -61,7 +64,7 @@ def test_a_zero_point_at_the_lowest_integer_is_a_clip_behind_any_operator(reads:
     data = given if reads == "uint8" else (given.astype(np.float32) - 128) * np.float32(0.02)
     (wanted,) = run_float(model, {"x": data})
     (answer,) = Runner(graph, graph.outputs).run({"x": data}).values()
-    assert wanted.min() == 0
+    assert (wanted.min() if end == 0 else wanted.max()) == 0
     np.testing.assert_allclose(answer, wanted, atol=0.14)  # half a step of the convolution, and half of the last
 
 

@@ -151,6 +151,18 @@ def a_state_alone(n: Numbers) -> Any:
     return model_of(nodes, {"x": (1, 3, 9)}, constants)
 
 
+def lines_of_one_pixel(n: Numbers) -> Any:
+    nodes = [
+        node("GlobalAveragePool", ["x"], ["g"]),
+        node("Conv", ["g", "w"], ["a"], pads=[1, 1], group=18),
+        node("MaxPool", ["a"], ["p"], kernel_shape=[1], strides=[2]),
+        node("Conv", ["p", "u"], ["c"], pads=[1, 1], group=18),
+        node("Flatten", ["c"], ["f"]),
+        node("Gemm", ["f", "v"], ["y"]),
+    ]
+    return model_of(nodes, {"x": (2, 18, 6)}, {"w": n(18, 1, 3), "u": n(18, 1, 3), "v": n(18, 7)})
+
+
 def names_that_hurt(n: Numbers) -> Any:
     nodes = [node("Conv", ["in put/0", "w;`$(x)`"], ["\x1b[31ma"]), node("Conv", ["\x1b[31ma", "../../v"], ["../z"])]
     constants = {"w;`$(x)`": n(8, 3, 3, 3), "../../v": n(4, 8, 1, 1)}
@@ -159,7 +171,7 @@ def names_that_hurt(n: Numbers) -> Any:
 
 MODELS: list[Callable[[Numbers], Any]] = [
     an_empty_part, a_constant_output, a_state_alone, means_of_odd_windows, microsofts_operators, names_that_hurt,
-    one_dimension, padding_alone, places_as_input, seventeen_channels, transposed, uneven_pads,
+    lines_of_one_pixel, one_dimension, padding_alone, places_as_input, seventeen_channels, transposed, uneven_pads,
 ]  # fmt: skip
 
 
