@@ -22,6 +22,7 @@ from hilt.trial import Outcome
 from tests.unit.measure.dataset.small import FAR, NO_INTERLOCK, NO_SAMPLE, Here, built, small_subject
 
 
+@pytest.mark.rtl
 def test_every_answer_is_the_golden_models(tmp_path: Path) -> None:
     """Exhaustive; cycles of a sample on the RTL."""
     subject = small_subject(FAR, checks="compiler")
