@@ -97,17 +97,20 @@ def test_a_program_takes_the_machines_time_and_computes_the_layer(bench: Bench) 
     assert np.array_equal(seen, bench.tensors.expected.reshape(-1))
 
 
+@pytest.mark.slow
 def test_there_is_no_identity_and_nothing_counts(bench: Bench) -> None:
     bench.start(len(bench.program.instructions))
     assert bench.registers.read(IDENTITY) == bench.registers.read(CYCLES_LOW) == 0
 
 
+@pytest.mark.slow
 def test_a_program_without_its_end_is_never_done_while_the_clock_goes_on(bench: Bench) -> None:
     started = bench.start(len(bench.program.instructions) - 1)
     assert [bench.registers.read(DONE_READ) for _ in range(5)] == [0] * 5
     assert bench.registers.now() - started > 0.05
 
 
+@pytest.mark.slow
 def test_repeats_differ_by_little(bench: Bench) -> None:
     seconds = []
     for _ in range(20):

@@ -62,6 +62,7 @@ def test_kept_evaluations_are_not_repeated(evaluated: tuple[Path, list[Evaluatio
     assert again == before[:1]
 
 
+@pytest.mark.rtl
 def test_the_rtl_takes_the_cycles_that_were_predicted(evaluated: tuple[Path, list[Evaluation]]) -> None:
     verified = verify_layer(PYNQ, evaluated[1][0].schedule.layers[0])
     assert verified.agrees and verified.rtl_cycles == verified.predicted_cycles
@@ -170,6 +171,7 @@ def test_the_page_is_one_file_that_asks_for_nothing(evaluated: tuple[Path, list[
     assert "Plotly.newPlot" in page and "<link" not in page and 'src="http' not in page
 
 
+@pytest.mark.rtl
 def test_the_command_ends_with_the_front(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                          capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
     monkeypatch.setenv("HILT_HOME", str(tmp_path))

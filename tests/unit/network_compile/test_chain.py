@@ -52,6 +52,7 @@ def test_derived_tokens_cost_no_more_than_those_of_the_lowering() -> None:
         assert int(after["cycles"]) <= int(before["cycles"]) + 100
 
 
+@pytest.mark.slow
 def test_a_chain_of_one_layer_equals_the_layer() -> None:
     tensors = make_tensors(WORKLOAD, ACCELERATOR, seed=0)
     library = build(ACCELERATOR, "rtl")

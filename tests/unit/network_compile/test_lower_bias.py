@@ -39,6 +39,7 @@ def resets(graph: Graph) -> tuple[int, bool]:
     return count, lowered_bias(layer, accelerator) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clip", [(0, 127), (-128, 127), (-5, 90)])
 @pytest.mark.parametrize("bias", [-30_000, 0, 30_000])
 @pytest.mark.parametrize("parameters", [PYNQ, SMALL, BATCHED])
@@ -59,6 +60,7 @@ def test_only_the_first_tile_of_each_place_is_reset() -> None:
     assert resets(graph) == (2, True)
 
 
+@pytest.mark.slow
 def test_a_bias_above_the_clips_bounds_keeps_its_resets_and_is_exact() -> None:
     builder, graph = one_convolution(1 << 20, (0, 127))
     assert resets(graph) == (24, False)

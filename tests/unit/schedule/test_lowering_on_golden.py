@@ -22,6 +22,7 @@ def check(workload: Conv2d, knobs: dict[str, int], accelerator: Accelerator) -> 
     assert not wrong.size, f"{describe(knobs)}: {wrong.size} wrong, the first at {wrong[0]}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RESNET18)
 def test_resnet18(name: str) -> None:
     workload = load_workload(name)

@@ -88,6 +88,7 @@ def check_program(workload: Conv2d, knobs: dict[str, int], accelerator: Accelera
         assert drains(program, accelerator, queue_depth=1) and drains(program, accelerator, queue_depth=512)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("accelerator", "text"), CASES)
 def test_programs_are_exact_and_as_counted(accelerator: Accelerator, text: str) -> None:
     workload = load_convolution(text)
@@ -107,6 +108,7 @@ def test_any_small_convolution(workload: Conv2d, accelerator: Accelerator, seed:
         check_program(workload, knobs, accelerator)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epilogue", ["bias", "low_bias", "skip", "shifted_skip"])
 def test_the_forms_of_compiled_networks_are_exact(epilogue: str) -> None:
     workload = Conv2d("", 1, 32, 10, 9, 40, (3, 3), padding=(1, 1), bias=True, epilogue=epilogue)

@@ -47,6 +47,7 @@ def tensors(task: PackedTask, seed: int) -> tuple[dict[str, NDArray[np.int8]], N
     return {"inp": data, "wgt": weights}, np.ascontiguousarray(packed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("item", ITEMS, ids=lambda item: f"{item.record.task.name}-{item.record.date}")
 def test_a_published_configuration_computes_its_layer_exactly(item: MeasuredWorkload) -> None:
     inputs, expected = tensors(item.record.task, 3)
