@@ -247,6 +247,17 @@ def test_a_convolution_with_unequal_strides_transposed_runs_with_inserted_zeros(
     assert_agrees(result)
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_the_reciprocal_of_a_zero_saturates_without_a_word() -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"]),
+        helper.make_node("Reciprocal", ["a"], ["r"]),
+        helper.make_node("Conv", ["r", "v"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": (1, 3, 8, 8)}, {"w": normal(8, 3, 3, 3), "v": normal(4, 8, 1, 1)})
+    assert_agrees(quantised(model))
+
+
 def test_a_transposed_convolution_has_one_weight_scale() -> None:
     weights = normal(4, 4, 3, 3) * np.array([1, 20, 1, 20], np.float32).reshape(-1, 1, 1, 1)
     node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 3])
