@@ -54,6 +54,7 @@ def test_it_has_all_that_a_convolution_has() -> None:
     assert set(records[records["opcode"] == Opcode.ALU]["alu_opcode"]) == set(AluOpcode) - {AluOpcode.MUL}
 
 
+@pytest.mark.rtl
 def test_the_rtl_is_compiled_from_its_profile_and_profiles_no_more() -> None:
     library = build(PYNQ, "rtl")
     log = (library.parent / LOG).read_text()
