@@ -71,6 +71,7 @@ def test_old_names_are_gone(path: Path) -> None:
     assert re.search(rf"(?i)(?<![a-z])(?:{'|'.join(OLD_NAMES)})(?![a-z])", text) is None, found
 
 
+@pytest.mark.slow
 def test_a_class_name_means_one_thing() -> None:
     places = defaultdict(list)
     for path in SOURCES:
@@ -109,6 +110,7 @@ def test_sentences_are_short(document: Path) -> None:
     assert long == []
 
 
+@pytest.mark.slow
 def test_check_levels_and_space_kinds_are_enums_from_end_to_end() -> None:
     """No annotation spells their values out, and none hides them as Any."""
     for path in SOURCES:

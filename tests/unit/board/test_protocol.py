@@ -107,6 +107,7 @@ def test_frames_survive_any_cutting(header: dict[str, object], body: bytes, data
 
 @settings(deadline=None)
 @given(st.data())
+@pytest.mark.slow
 def test_blocking_and_incremental_reading_agree(data: st.DataObject) -> None:
     frames = [to_frame(message, 1) for message in data.draw(st.lists(st.sampled_from(MESSAGES), max_size=4))]
     stream = b"".join(map(encode_frame, frames))

@@ -75,6 +75,7 @@ def test_tuners_are_listed_and_so_are_the_options_of_one(home: Path, capsys: pyt
     assert hilt(["tuners", "luck"]) == 2
 
 
+@pytest.mark.slow
 def test_reading_history_loads_no_network_library(filled: Path) -> None:
     code = (
         "import sys; from hilt.cli.main import run; "

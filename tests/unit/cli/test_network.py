@@ -45,6 +45,7 @@ def model(folder: Path, name: str = "toy.onnx") -> str:
     return str(path)
 
 
+@pytest.mark.slow
 def test_a_model_becomes_a_campaign_with_trials_for_each_layer(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert hilt(["tune", model(home), *OPTIONS, "--trials", "8", "--json"]) == 0
     said = capsys.readouterr()
@@ -74,6 +75,7 @@ def test_the_engine_itself_writes_to_the_folder_of_output(home: Path, monkeypatc
     assert {"schedule.json", "autotvm.log"} <= {path.name for path in output.iterdir()}
 
 
+@pytest.mark.slow
 def test_nothing_verified_has_its_exit_code(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert hilt(["tune", model(home), "--board", "table:wrong", "--tuner", "random", "--trials", "8"]) == 1
     assert "nothing verified was found" in capsys.readouterr().out
@@ -146,6 +148,7 @@ def test_bad_input_gets_one_line(
     assert len(lines) == 1 and words in lines[0]
 
 
+@pytest.mark.slow
 def test_a_models_name_that_is_no_text(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = model(home, os.fsdecode(b"caf\xe9.onnx"))
     assert hilt(["tune", path, *OPTIONS, "--trials", "4", "--json"]) in (0, 1)

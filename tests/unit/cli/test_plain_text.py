@@ -106,6 +106,7 @@ def test_nothing_in_the_command_line_prints_past_the_filter() -> None:
                 assert not called.endswith("buffer.write"), f"{path.name}: {called}"
 
 
+@pytest.mark.slow
 def test_a_report_holds_no_escape_sequences(evil_run: str, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     assert run(["report", "last", "--html", str(path)]) == 0

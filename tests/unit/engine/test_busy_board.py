@@ -46,6 +46,7 @@ def test_a_run_waits_for_a_board_that_is_in_use(tmp_path: Path, busy: Path) -> N
     assert len(trials) == 10
 
 
+@pytest.mark.slow
 def test_a_run_that_waits_can_be_stopped(tmp_path: Path, busy: Path) -> None:
     run = start(tmp_path, wait=True)
     with EngineClient.attach(tmp_path, run.uuid) as client:
@@ -54,6 +55,7 @@ def test_a_run_that_waits_can_be_stopped(tmp_path: Path, busy: Path) -> None:
         wait(client, lambda event: isinstance(event, Finished) and event.state is RunState.STOPPED)
 
 
+@pytest.mark.slow
 def test_a_run_that_never_began_is_none(tmp_path: Path, busy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = attend_run(tmp_path, lambda: start(tmp_path, wait=False), detach=False, as_json=False)
     said = capsys.readouterr()

@@ -67,6 +67,7 @@ def test_opening_gives_the_measurer_or_the_error() -> None:
         opened_unless_stopped(Control(), fails)
 
 
+@pytest.mark.slow
 def test_a_stop_closes_the_measurer_and_only_a_stop() -> None:
     control, dead = Control(), Dead()
     with closed_at_stop(control, dead):
@@ -78,6 +79,7 @@ def test_a_stop_closes_the_measurer_and_only_a_stop() -> None:
         assert dead.closed.wait(20)
 
 
+@pytest.mark.slow
 def test_a_run_on_a_dead_board_stops_and_can_be_resumed(tmp_path: Path) -> None:
     bench, control, dead = Bench(tmp_path / "hilt.db"), Control(), Dead()
     threading.Thread(target=lambda: dead.reached.wait(20) and control.obey(EngineCommand.STOP)).start()

@@ -75,6 +75,7 @@ def test_the_default_tuner_is_right_where_it_is_sure(datasets: dict[str, Dataset
         assert run["trials"] < 750
 
 
+@pytest.mark.slow
 def test_a_run_notes_its_confidence_after_each_batch_and_stays_the_same(datasets: dict[str, Dataset]) -> None:
     problem = SharedTuningProblem.of_subject(LAYER)
     run = one_run(Contender.of("hilt"), problem, datasets["chisel"], 0)

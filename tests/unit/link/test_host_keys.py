@@ -65,6 +65,7 @@ blobs = st.binary(min_size=1, max_size=40).map(lambda data: "ssh-ed25519 " + bas
 
 
 @given(accepted=st.dictionaries(st.tuples(names, ports), blobs, max_size=6), asked=st.tuples(names, ports))
+@pytest.mark.slow
 def test_no_host_is_given_the_key_of_another(
     tmp_path_factory: pytest.TempPathFactory, accepted: dict[tuple[str, int], str], asked: tuple[str, int]
 ) -> None:

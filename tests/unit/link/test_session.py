@@ -19,6 +19,8 @@ from hilt.link.errors import AuthenticationError, KnownHostsError, LinkError, Li
 from hilt.link.host_keys import HostKeys
 from hilt.link.session import SshSession
 
+pytestmark = pytest.mark.ssh  # an SSH server of asyncssh
+
 
 class Leaves(asyncssh.SSHServer):
     """A server that leaves during authentication, like a board that reboots while it is shown a key."""

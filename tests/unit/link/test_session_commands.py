@@ -30,6 +30,8 @@ from hilt.link.errors import (
 from hilt.link.host_keys import HostKeys
 from hilt.link.session import Completed, ExecStream, SshSession
 
+pytestmark = pytest.mark.ssh  # an SSH server of asyncssh
+
 
 class Folder(asyncssh.SFTPServer):
     """The files of a machine. One whose name has `stalled` in it never opens."""

@@ -153,6 +153,7 @@ def test_a_model_of_a_new_opset_is_one_that_onnx_runtime_opens(op: str, opset: i
         onnxruntime.InferenceSession(to_model(quantise(graph, samples_for(graph)).model).SerializeToString())
 
 
+@pytest.mark.slow
 def test_the_same_data_gives_the_same_model() -> None:
     first, second = (to_model(quantised(zoo.make("ds_cnn"), search=True).model) for _ in range(2))
     assert first.SerializeToString(deterministic=True) == second.SerializeToString(deterministic=True)

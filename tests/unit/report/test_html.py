@@ -23,6 +23,8 @@ from hilt.trial import Outcome
 
 from .campaign_store import EVIL, LATENCIES, make
 
+pytestmark = pytest.mark.slow  # plotly's pages
+
 _VOID = {"meta", "br", "hr", "img", "link", "input"}
 
 

@@ -27,6 +27,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Campaign, Run
     return make(tmp_path / "home")
 
 
+@pytest.mark.slow
 def test_csv_and_parquet_say_the_same(made: tuple[Campaign, Run], tmp_path: Path) -> None:
     as_csv, as_parquet = tmp_path / "t.csv", tmp_path / "t.parquet"
     assert hilt(["report", made[0].uuid[:8], "--csv", str(as_csv), "--parquet", str(as_parquet)]) == Exit.OK
@@ -62,6 +63,7 @@ def test_pictures_and_schedule(made: tuple[Campaign, Run], tmp_path: Path) -> No
     assert written["unsupported"][0]["nodes"] == ["odd"]
 
 
+@pytest.mark.slow
 def test_the_same_picture_is_the_same_text(made: tuple[Campaign, Run], tmp_path: Path) -> None:
     for name in ("one", "two"):
         assert hilt(["report", made[1].uuid, "--svg", str(tmp_path / name)]) == Exit.OK

@@ -54,6 +54,7 @@ def assert_same(alone: Program, together: Program) -> None:
     assert alone.sha256 == together.sha256
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checks", ["compiler", "tvm"])
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_threads_and_orders_of_every_operator(name: str, checks: Checks) -> None:
@@ -62,6 +63,7 @@ def test_threads_and_orders_of_every_operator(name: str, checks: Checks) -> None
     assert programs > 0 or checks == "tvm"  # TVM accepts few of a grouped one
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accelerator", [PYNQ_B, ZCU102], ids=["revision B", "zcu102"])
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_tiles_that_do_not_divide_the_output(name: str, accelerator: Accelerator) -> None:
@@ -70,5 +72,6 @@ def test_tiles_that_do_not_divide_the_output(name: str, accelerator: Accelerator
 
 @settings(max_examples=30, deadline=None)
 @given(small_convolutions(), st.sampled_from(["autotvm", "ml2"]))
+@pytest.mark.slow
 def test_any_small_convolution(workload: Conv2d, kind: SpaceKind) -> None:
     compare(workload, PYNQ, kind, "strict", 4)

@@ -72,6 +72,7 @@ GROUPED = "conv2d:n=1,ci=64,h=12,w=10,co=128,k=3x3,s=1x1,p=1x1,groups=2"
 TRANSPOSED = "conv2d_transpose:n=1,ci=32,h=6,w=7,co=64,k=3x3,s=2x2,p=1x1,op=1x1"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize(
     "name", ["resnet18.C2", "resnet18.C4", "resnet18.C9", "deepbench.8", "mobilenet.D1", GROUPED, TRANSPOSED]
@@ -87,6 +88,7 @@ def test_known_layers(name: str, space: str) -> None:
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(small_convolutions())
+@pytest.mark.slow
 def test_any_convolution(workload: Conv2d) -> None:
     for accelerator in (PYNQ, BATCHED):
         for knobs in accepted(workload, accelerator, 3, seed=1):

@@ -29,6 +29,7 @@ def test_the_choice_is_faster_than_tvms_published_one() -> None:
     assert 251e2 < choice.cycles < 500e2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [NEWER, OLDER])
 def test_the_choice_is_the_best_of_all_row_programs(build: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The search ends before most of them; the model is asked about all of them here."""

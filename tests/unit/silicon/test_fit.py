@@ -47,6 +47,7 @@ def test_one_machine_for_both_builds_would_be_far_off() -> None:
     assert root_mean_square(log_errors(older, both)) > 0.2
 
 
+@pytest.mark.slow
 def test_a_fit_finds_the_costs_that_made_its_measurements() -> None:
     truth = {free.name: free.start for free in FREE} | {
         "load_row": 62.0, "older_alu_element": 29.0, "call": 90.0, "newer_alu_element": 1.5, "miss_bytes": 3.2,
@@ -80,6 +81,7 @@ def test_every_model_predicts_and_the_runtime_is_counted() -> None:
     assert prediction.chosen == pytest.approx(cycles / CLOCK_HZ + around)
 
 
+@pytest.mark.slow
 def test_predict_prints_json_of_every_line(tmp_path: Path) -> None:
     file = tmp_path / "records.jsonl"
     file.write_text(FILE.read_text() + '{"board": 3}\n')

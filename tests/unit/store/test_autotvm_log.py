@@ -174,6 +174,7 @@ def test_a_later_record_of_a_configuration_replaces_the_earlier() -> None:
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(small_convolutions())
+@pytest.mark.slow
 def test_workloads_come_back_in_whole_blocks(workload: Conv2d) -> None:
     plain = replace(workload, bias=False, shift=8, clip=(0, 127), padding_end=None)
     record = replace(exported()[0], args=args_of(plain, PYNQ.parameters))

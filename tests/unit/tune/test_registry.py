@@ -28,6 +28,7 @@ def test_names_are_listed() -> None:
     assert {"autotvm", "treegru", "ga", "grid", "random"} <= set(tuner_names())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", tuner_names())
 def test_each_is_made_and_uses_a_space_up(name: str) -> None:
     if name == "treegru":
@@ -102,6 +103,7 @@ def test_resolved_options_are_tvms_defaults() -> None:
     assert resolve_options("random") == {}
 
 
+@pytest.mark.slow
 def test_xgboost_is_loaded_by_the_first_fit_only() -> None:
     program = (
         "import sys; from hilt.tune import make_tuner\n"

@@ -14,6 +14,7 @@ from hilt.tune.ml2tuner.models import Trees, deciding_columns
 PERFORMANCE_QUICKLY, VALIDITY_QUICKLY = replace(PERFORMANCE, boost_rounds=12), replace(VALIDITY, boost_rounds=12)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     hyperparameters=st.sampled_from([PERFORMANCE_QUICKLY, VALIDITY_QUICKLY]),

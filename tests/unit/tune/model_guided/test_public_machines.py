@@ -112,6 +112,7 @@ def test_public_machines_are_likelier_without_an_interlock(timing: StructuralTim
     assert all(a.weight > b.weight for a, b in zip(without, interlocked, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "said"), [(NEWER, "public HLS"), (OLDER, "public HLS, older build"), (CHISEL, "")])
 def test_the_tuner_is_soon_sure_on_a_published_machine(name: str, said: str, problem: TuningProblem) -> None:
     """It ends by itself, within 2 % of the best of the space, and names the machine."""
