@@ -101,6 +101,7 @@ def test_a_header_without_a_part(path: Path) -> None:
         read_bitfile(path)
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=300)
 @given(st.data())
 def test_damage_is_read_or_refused(path: Path, data: st.DataObject) -> None:

@@ -58,6 +58,7 @@ def test_torn_at_every_byte(tmp_path: Path) -> None:
         journal.close()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_fsync")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(results, min_size=1, max_size=8, unique_by=lambda each: each.key), st.data())

@@ -42,6 +42,7 @@ def programs(count: int) -> list[tuple[Program, Program]]:
     return pairs
 
 
+@pytest.mark.slow
 def test_derived_tokens_cost_no_more_than_those_of_the_lowering() -> None:
     twin = Twin(ACCELERATOR)
     pairs = programs(24)

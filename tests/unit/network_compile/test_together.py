@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from hilt.network.partition import parts, place
 from hilt.network.plan import Planner
 from hilt.network.search import Searcher
@@ -12,6 +14,7 @@ from hilt.network.together import chosen_together
 from .graphs import SMALL, Builder, target
 
 
+@pytest.mark.slow
 def test_a_chain_of_schedules_chosen_together_is_faster() -> None:
     builder = Builder((1, 16, 16, 16))
     last = builder.conv(builder.conv(builder.conv("x", 32, stride=2), 32), 32)

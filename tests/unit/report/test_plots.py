@@ -42,6 +42,7 @@ def test_words_are_moved_apart_in_their_order_and_stay_on_the_axis(places: list[
     assert all(after - before > 0.99 * 3.5 * min(0.028, 1 / len(places)) for before, after in pairwise(in_order))
 
 
+@pytest.mark.slow
 def test_layers_of_a_model_that_lie_close_have_names_that_can_be_read(tmp_path: Path) -> None:
     """Neither over each other nor over the legend."""
     campaign, _ = make(tmp_path)

@@ -61,6 +61,7 @@ def test_a_tile_with_room_keeps_its_sums_three_apart() -> None:
         assert np.any(distance[good] < 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flag", ["pop_prev", "pop_next", "push_prev", "push_next"])
 def test_a_program_without_a_token_is_found_out(flag: str) -> None:
     """The checker itself: every token of a program is needed."""

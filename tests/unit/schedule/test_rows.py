@@ -116,6 +116,7 @@ def test_the_forms_of_compiled_networks_are_exact(epilogue: str) -> None:
         check_output(workload, knobs, PUBLIC)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epilogue", ["skip", "shifted_skip"])
 def test_every_accepted_program_has_room_for_a_skip(epilogue: str) -> None:
     workload = Conv2d("", 1, 64, 12, 12, 64, (3, 3), padding=(1, 1), bias=True, epilogue=epilogue)

@@ -1,6 +1,7 @@
 """Folded boxes: a box is filled by its moves and compared with a slice of the padded tensor."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +28,7 @@ def performed(moves: DmaTransfers, box: int, memory: np.ndarray, start: int, siz
     return chip
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_boxes_are_moved_whole(data: st.DataObject) -> None:

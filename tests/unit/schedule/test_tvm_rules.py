@@ -34,6 +34,7 @@ def test_of_deepbench_a_mean_of_0169_compiles() -> None:
     assert np.mean([compiled(each) / len(each) for each in found]) == pytest.approx(0.169, abs=5e-4)
 
 
+@pytest.mark.slow
 def test_with_four_orders_deepbench_is_near_the_papers_table_ii() -> None:
     """Our rule for the orders, not an observation: the means are close, and ten of thirteen workloads are within a
     quarter of the printed ratio. Layers 3 and 5 (10 x 5 kernels) and 59 (padded 1 x 1) are not explained by it."""

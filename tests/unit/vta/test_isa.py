@@ -182,6 +182,7 @@ def programs(draw: st.DrawFn, accelerator: Accelerator) -> NDArray[np.void]:
     return instructions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accelerator", ALL, ids=lambda a: f"{a.parameters.name}-{a.isa}")
 def test_decode_undoes_encode(accelerator: Accelerator) -> None:
     @settings(max_examples=60, deadline=None)

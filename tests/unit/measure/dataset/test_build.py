@@ -113,6 +113,7 @@ def test_a_killed_build_goes_on_and_gives_the_same_file(tmp_path: Path, monkeypa
     assert [path.name for path in dataset_store.folder.iterdir()] == [dataset_store.path_of(subject).name]
 
 
+@pytest.mark.slow
 def test_other_processes_find_the_same(tmp_path: Path) -> None:
     (here,) = built(tmp_path / "here", [small_subject()])
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:

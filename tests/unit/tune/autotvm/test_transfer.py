@@ -82,6 +82,7 @@ def test_a_margin_is_added_to() -> None:
     assert trees.predict(features[:2], np.array([0.0, 3.0], dtype=np.float32)) == pytest.approx([0.0, 3.0], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_the_global_model_ranks_a_workload_it_never_saw() -> None:
     """The global model ranks a workload it never saw.
 

@@ -13,6 +13,7 @@ def some_inputs(generator: np.random.Generator, count: int) -> Inputs:
     return Inputs(generator.normal(size=(count, 3)), generator.normal(size=(count, 2)))
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32 - 1), seen=st.integers(1, 12), asked=st.integers(1, 8))
 def test_the_posterior_is_that_of_the_joint_normal_distribution(seed: int, seen: int, asked: int) -> None:
     generator = np.random.default_rng(seed)
