@@ -182,3 +182,15 @@ def test_points_stay_where_accepted_steps_led_them() -> None:
     seen.clear()
     annealing.search(score, 8, range(len(GRID)))
     assert (seen[0] == at).all()
+
+
+def test_a_space_of_two_points_is_walked() -> None:
+    annealing = Annealing(Grid((2,), seed=1), AnnealingSchedule(points=1), np.random.default_rng(0))
+    assert annealing.search(lambda indices: indices.astype(np.float32), 2, range(2)) == [(1.0, 1), (0.0, 0)]
+
+
+def test_the_first_points_are_distinct() -> None:
+    """As many as the space has are the whole space: without a step the best are found."""
+    schedule = AnnealingSchedule(points=len(GRID), iterations=0)
+    order = np.argsort(-SCORES)[:20]
+    assert search(range(len(GRID)), schedule=schedule) == [(float(SCORES[index]), int(index)) for index in order]
