@@ -33,7 +33,7 @@ _DATA_PLACES = {
     "QLinearAdd": (0, 3),
     "QLinearMul": (0, 3),
 }
-"""Where these operators have data that may be computed; scale and zero point follow each."""
+"""Indices of the inputs of each operator that hold data; the scale and the zero point of the data follow."""
 _RESULT_PLACES = {
     "QuantizeLinear": 1,
     "QLinearConv": 6,
@@ -43,7 +43,7 @@ _RESULT_PLACES = {
     "QLinearMul": 6,
     "QLinearConcat": 0,
 }
-"""Where these operators have the scale of their result; its zero point follows."""
+"""Index of the input of each operator that holds the scale of its result; the zero point follows."""
 _ONE_INPUT = {
     "QLinearSigmoid": "Sigmoid",
     "QLinearLeakyRelu": "LeakyRelu",

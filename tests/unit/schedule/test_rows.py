@@ -63,7 +63,7 @@ def check_output(workload: Conv2d, knobs: dict[str, int], accelerator: Accelerat
 
 
 def check_program(workload: Conv2d, knobs: dict[str, int], accelerator: Accelerator) -> None:
-    """Compare a program with what is said of it, and its waits with its reads and writes."""
+    """Compare a program with its predicted counts, and its tokens with its reads and writes."""
     program = lower(workload, knobs, accelerator)
     analysis = analyse(workload, accelerator, columns_of(knobs))
     plans = analysis.rows
