@@ -6,6 +6,7 @@ the bias.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -36,20 +37,16 @@ def layer_of(graph: Graph, node: Node, accelerator: Accelerator) -> VtaLayer | P
     """
     if node.reason:
         raise NotOnVtaError(node.reason)
-    if node.op == "max_pool":
-        return _max_pool(graph, node, accelerator)
-    if node.op in ("average_pool", "global_average_pool"):
-        return _average_pool(graph, node, accelerator)
     make = _FORMS.get(node.op)
     if make is None:
         raise NotOnVtaError(f"{node.op} is no operation that hilt lowers to VTA")
     try:
-        return make(graph, node, accelerator.parameters.block)
+        return make(graph, node, accelerator)
     except WorkloadError as error:
         raise NotOnVtaError(str(error)) from error
 
 
-def _convolution(graph: Graph, node: Node, block: int) -> VtaLayer:
+def _convolution(graph: Graph, node: Node, accelerator: Accelerator) -> VtaLayer:
     attributes = node.attributes
     if max(attributes.get("input_dilation", [1])) > 1:
         raise NotOnVtaError("its input has zeros between the elements, which VTA would have to read")
@@ -60,7 +57,7 @@ def _convolution(graph: Graph, node: Node, block: int) -> VtaLayer:
         graph,
         node,
         weights,
-        block,
+        accelerator.parameters.block,
         images=_feature_map(data),
         groups=int(attributes.get("groups", 1)),
         stride=tuple(attributes.get("strides", (1, 1))),
@@ -69,9 +66,10 @@ def _convolution(graph: Graph, node: Node, block: int) -> VtaLayer:
     )
 
 
-def _dense(graph: Graph, node: Node, block: int) -> VtaLayer:
+def _dense(graph: Graph, node: Node, accelerator: Accelerator) -> VtaLayer:
     data, output = graph.tensors[node.inputs[0]], graph.tensors[node.outputs[0]]
     weights = graph.constants[node.inputs[1]][:, :, None, None]
+    block = accelerator.parameters.block
     return _layer(graph, node, weights, block, images=_feature_map(data), output=output)
 
 
@@ -124,7 +122,7 @@ def _layer(
     return VtaLayer(node, workload, merged, halved, node.inputs[0], output.name, residual, residual_shift, several)
 
 
-def _add(graph: Graph, node: Node, block: int) -> VtaLayer:
+def _add(graph: Graph, node: Node, accelerator: Accelerator) -> VtaLayer:
     """Return an identity convolution of one operand with the other as its residual."""
     first, second = (graph.tensors.get(name) for name in node.inputs[:2])
     output = graph.tensors[node.outputs[0]]
@@ -139,7 +137,7 @@ def _add(graph: Graph, node: Node, block: int) -> VtaLayer:
         left, right, names = right, left, (second.name, first.name)
     if left > _LARGEST_IDENTITY or right > LARGEST_SHIFT:
         raise NotOnVtaError(f"its operands are shifted left by {left} and {right}, more than VTA's int8 weights reach")
-    images = _feature_map(first)
+    images, block = _feature_map(first), accelerator.parameters.block
     channels = blocks(images[1], block) * block
     workload = _by_block(node, images, channels, block, (1, 1), (1, 1), ((0, 0), (0, 0)), shift)
     weights = np.full((channels, 1, 1, 1), 1 << left, dtype=np.int8)
@@ -212,10 +210,13 @@ def _never_negative(graph: Graph, name: str) -> bool:
     return producer is not None and producer.attributes.get("clip", (-128, 127))[0] >= 0
 
 
-_FORMS = {
+_FORMS: dict[str, Callable[[Graph, Node, Accelerator], VtaLayer | PoolLayer]] = {
     "conv2d": _convolution,
     "dense": _dense,
     "add": _add,
+    "max_pool": _max_pool,
+    "average_pool": _average_pool,
+    "global_average_pool": _average_pool,
 }
 
 

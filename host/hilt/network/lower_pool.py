@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from hilt.network.lower_average_pool import AveragePoolWriter
 from hilt.network.lower_max_pool import MaxPoolWriter
-from hilt.network.pool_tiles import PoolingLayer
+from hilt.network.pool_tiles import PoolingLayer, PoolWriter
 from hilt.schedule.checks import Rejected
 from hilt.schedule.code import Code
 from hilt.vta.accelerator import Accelerator
@@ -29,19 +29,20 @@ def lower_pool(pool: PoolingLayer, knobs: Mapping[str, int], accelerator: Accele
     Raises:
         Rejected: A tile does not fit the accelerator.
     """
-    if pool.averaging is None:
-        code = MaxPoolWriter(pool, knobs["rows"], accelerator).code()
-    else:
-        code = AveragePoolWriter(pool, pool.averaging, knobs["rows"], knobs.get("planes", 1), accelerator).code()
-    if len(code.uops) > accelerator.uop_depth:
-        raise Rejected("uop_overflow", f"{len(code.uops)} micro-ops of {accelerator.uop_depth}")
-    return code
+    return _writer(pool, knobs, accelerator).code()
 
 
 def has_schedule(pool: PoolingLayer, accelerator: Accelerator) -> bool:
     """Return whether the smallest tile fits the accelerator."""
     try:
-        lower_pool(pool, {"rows": 1}, accelerator)
+        _writer(pool, {"rows": 1}, accelerator).prepare()
     except Rejected:
         return False
     return True
+
+
+def _writer(pool: PoolingLayer, knobs: Mapping[str, int], accelerator: Accelerator) -> PoolWriter:
+    """Return the writer of a pooling's code. Raises Rejected if a tile does not fit."""
+    if pool.averaging is None:
+        return MaxPoolWriter(pool, knobs["rows"], accelerator)
+    return AveragePoolWriter(pool, pool.averaging, knobs["rows"], knobs.get("planes", 1), accelerator)

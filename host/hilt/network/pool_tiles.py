@@ -111,13 +111,14 @@ class PoolWriter:
             )
         if max(pool.pads) > _PADS or max(planes * self.box, copied, pool.wide) >= _FIELD:
             raise Rejected("field_overflow", f"a tile of {rows} rows has more elements than an instruction counts")
+        self._accelerator = accelerator
         self.uops: list[tuple[int, int]] = []
         self._records: list[NDArray[np.void]] = []
         self._buffers: list[int] = []
 
     def code(self) -> Code:
         """Return the code. Raises Rejected if the micro-op buffer is too small."""
-        self.write_micro_ops()
+        self.prepare()
         self._add(_UOP, Opcode.LOAD, memory_type=MemoryType.UOP, y_size=1, x_size=len(self.uops))
         self._add(_IDENTITY, Opcode.LOAD, memory_type=MemoryType.WGT, y_size=1, x_size=1)
         for tile in self._each_tile():
@@ -127,6 +128,13 @@ class PoolWriter:
         uops = np.zeros(len(self.uops), dtype=UOP)
         uops["dst"], uops["src"] = np.array(self.uops).T
         return Code(np.concatenate(self._records), np.array(self._buffers), _NAMES, uops)
+
+    def prepare(self) -> None:
+        """Write the micro-ops. Raises Rejected if their buffer is too small."""
+        self.write_micro_ops()
+        depth = self._accelerator.uop_depth
+        if len(self.uops) > depth:
+            raise Rejected("uop_overflow", f"{len(self.uops)} micro-ops of {depth}")
 
     def write_micro_ops(self) -> None:
         """Fill `uops`, (accumulator, source) each."""

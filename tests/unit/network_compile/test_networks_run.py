@@ -7,6 +7,7 @@ import pytest
 
 from hilt.network.compile import UnplaceableError, compile_network
 from hilt.network.graph import Graph
+from hilt.network.layers import VtaLayer, layer_of
 from hilt.network.reference import evaluate
 from hilt.network.simulated import SimulatedVta
 from hilt.network.verify import WrongTensorError, compare
@@ -118,6 +119,14 @@ def test_a_pooling_of_one_tile_takes_no_more_than_its_place() -> None:
     pooled = builder.add_node("pool", "max_pool", [pooled], (1, 16, 1, 20), attributes)
     graph = builder.graph(builder.conv(pooled, 16, 1))
     assert verified(graph, builder.input()) == ["conv0", "pool", "conv2"]
+
+
+def test_a_mean_whose_row_does_not_fit_on_chip_is_a_convolution_of_ones() -> None:
+    builder = Builder((1, 16, 2, 4096))
+    attributes = {"kernel": [2, 2], "strides": [2, 2], "pads": [0] * 4, "divisor": 1, "shift": 2, "clip": [-128, 127]}
+    graph = builder.graph(builder.add_node("pool", "average_pool", ["x"], (1, 16, 1, 2048), attributes))
+    assert isinstance(layer_of(graph, graph.nodes[0], target().accelerator), VtaLayer)
+    assert verified(graph, builder.input()) == ["pool"]
 
 
 def test_max_pooling_of_negative_values_needs_no_padding() -> None:

@@ -190,7 +190,7 @@ def test_a_space_of_two_points_is_walked() -> None:
 
 
 def test_the_first_points_are_distinct() -> None:
-    """As many points as the space has cover it, so a walk without steps finds the best."""
+    """The walk starts from every point of the space, so it finds the best without a step."""
     schedule = AnnealingSchedule(points=len(GRID), iterations=0)
     order = np.argsort(-SCORES)[:20]
     assert search(range(len(GRID)), schedule=schedule) == [(float(SCORES[index]), int(index)) for index in order]
