@@ -97,11 +97,14 @@ module vta_compute
 
   // The kind of the instruction. launch_q marks its first busy cycle, begin_q the second, in which
   // a LOAD of UOP begins, and settled_q the fifth, in which a LOAD of ACC does: by then the GEMM
-  // before has written its results. What is known of the instruction is registered while the stage
-  // is idle, whether it is taken or not: take goes to few registers.
+  // before has written its results. execute_q: as launch_q, of GEMM and ALU; uop_begin_q: as
+  // begin_q, of LOAD of UOP. What is known of the instruction is registered while none is in
+  // execution, whether it is taken or not: take goes to few registers.
   logic
       launch_q,
+      execute_q,
       begin_q,
+      uop_begin_q,
       settled_q,
       load_uop_q,
       load_acc_q,
@@ -126,11 +129,17 @@ module vta_compute
   } reset_t;
   reset_t reset_q;
   logic folded, replay;
-  logic [2:1] replay_q;
+  logic replay_q;
+
+  function automatic logic executes(input logic [InsnBits-1:0] insn);
+    return (opcode_of(insn) == OpGemm || opcode_of(insn) == OpAlu) && !illegal(insn);
+  endfunction
 
   always_ff @(posedge clk_i) begin
     launch_q <= take && rst_ni;
+    execute_q <= rst_ni && ((take && executes(insn_i)) || replay_q);
     begin_q <= launch_q && rst_ni;
+    uop_begin_q <= launch_q && load_uop_q && rst_ni;
     settling_q <= rst_ni ? {settling_q[0], begin_q && (load_acc_q || load_acc8_q)} : '0;
     settled_q <= settling_q[1] && rst_ni;
     if (idle && insn_valid_i) begin
@@ -143,7 +152,7 @@ module vta_compute
       illegal_q <= illegal(insn_i);
       transfer_q <= transfer_of(insn_i);
       nest_q <= nest_of(insn_i);
-    end else if (replay_q[1]) begin
+    end else if (replay_q) begin
       nest_q <= '{
           reset: 1'b1,
           uop_bgn: reset_q.uop_bgn,
@@ -166,7 +175,7 @@ module vta_compute
           dst_factor_in: DstFactorBits'(nest_q.dst_factor_in)
       };
     end
-    replay_q <= rst_ni ? {replay_q[1], replay} : '0;
+    replay_q <= replay && rst_ni;
   end
 
   // ---- Memory -----------------------------------------------------------------------------------
@@ -241,7 +250,7 @@ module vta_compute
     .clk_i,
     .rst_ni,
     .prepare_i(launch_q),
-    .start_i(begin_q && load_uop_q),
+    .start_i(uop_begin_q),
     .sram_base_i(transfer_q.sram_base),
     .x_size_i(transfer_q.x_size),
     .first_lane_i(uop_first_lane),
@@ -350,7 +359,7 @@ module vta_compute
     .clk_i,
     .rst_ni,
     .stop_i,
-    .start_i((launch_q && (gemm_q || alu_q) && !illegal_q) || replay_q[2]),
+    .start_i(execute_q),
     .gemm_i(gemm_q),
     .nest_i(nest_q),
     .hold_next_i(hold_next || fold_hold_next),

@@ -40,25 +40,23 @@ module vta_fifo #(
   assign advance = stored_any_q && (!head_valid_q || ready_i);
 
   always_ff @(posedge clk_i) begin
-    if (push || pop || advance) begin
-      if (advance) begin
-        head_q <= memory[read_q];
-        read_q <= read_q == LastEntry ? '0 : read_q + 1'b1;
-      end
-      if (push) begin
-        memory[write_q] <= data_i;
-        write_q <= write_q == LastEntry ? '0 : write_q + 1'b1;
-      end
-      if (push != advance) begin
-        stored_q <= push ? stored_q + 1'b1 : stored_q - 1'b1;
-        stored_any_q <= push || stored_q != CountBits'(1);
-      end
-      if (push != pop) begin
-        total_q <= push ? total_q + 1'b1 : total_q - 1'b1;
-        full_q <= push && total_q == CountBits'(Depth - 1);
-      end
-      head_valid_q <= advance || (head_valid_q && !pop);
+    if (advance) begin
+      head_q <= memory[read_q];
+      read_q <= read_q == LastEntry ? '0 : read_q + 1'b1;
     end
+    if (push) begin
+      memory[write_q] <= data_i;
+      write_q <= write_q == LastEntry ? '0 : write_q + 1'b1;
+    end
+    if (push != advance) begin
+      stored_q <= push ? stored_q + 1'b1 : stored_q - 1'b1;
+      stored_any_q <= push || stored_q != CountBits'(1);
+    end
+    if (push != pop) begin
+      total_q <= push ? total_q + 1'b1 : total_q - 1'b1;
+      full_q <= push && total_q == CountBits'(Depth - 1);
+    end
+    head_valid_q <= advance || (head_valid_q && !pop);
     if (!rst_ni) begin
       write_q <= '0;
       read_q <= '0;

@@ -121,6 +121,7 @@ module vta_top
   fault_e fault_code_q;
   address_t fault_address_q;
   logic finished_q, running_q, resetting_q;
+  logic fault_q;  // as the code says
 
   vta_axil_regs u_regs (
     .clk_i(clk),
@@ -200,9 +201,11 @@ module vta_top
       resetting = soft_reset || (resetting_q && !(idle[0] && idle[1] && idle[2] && idle[3]));
     end
   end
-  assign ends = (any_fault || finish) && !drain && !finished_q && !start_fetch;
+  // A fault in the cycle in which a program begins anew is its end.
+  assign ends = (any_fault || finish) && !drain && !finished_q;
   assign faults = ends && any_fault;
-  assign stop = resetting || (stage_rst_n && (fault || faults));
+  // While stages drain and are not reset, there was a fault.
+  assign stop = resetting || (stage_rst_n && (fault_q || (any_fault && !finished_q)));
 
   // The count of micro-ops follows by a cycle.
   logic counting_q;
@@ -228,14 +231,16 @@ module vta_top
       end
       running_q <= 1'b0;
       finished_q <= !any_fault;
+      fault_q <= any_fault;
     end
-    if (start_fetch) begin
+    if (start_fetch && !faults) begin
       running_q <= 1'b1;
       finished_q <= 1'b0;
     end
     if (!stage_rst_n) begin
       running_q <= 1'b0;
       finished_q <= 1'b0;
+      fault_q <= 1'b0;
       fault_code_q <= FaultNone;
       fault_address_q <= '0;
     end
@@ -248,7 +253,7 @@ module vta_top
 
   assign running = running_q || start[0];
   assign finished = finished_q;
-  assign fault = fault_code_q != FaultNone;
+  assign fault = fault_q;
 
   // ---- Queues -----------------------------------------------------------------------------------
   logic [InsnBits-1:0] fetch_insn;
@@ -666,6 +671,9 @@ module vta_top
       $past(rst_n && stage_rst_n && fault) && stage_rst_n -> $stable(fault_code_q)
           && $stable(fault_address_q))
   else $error("the first fault was not kept");
+  assert_fault_flag : assert property (@(posedge clk) disable iff (!rst_n)
+      stage_rst_n -> fault_q == (fault_code_q != FaultNone) && (!drain || fault_q))
+  else $error("the flag of a fault differs from its code, or stages drain without one");
   assert_drain : assert property (@(posedge clk) disable iff (!rst_n)
       $past(rst_n && stage_rst_n && fault) -> drain)
   else $error("the stages go on after a fault");
