@@ -55,8 +55,7 @@ module vta_acc_bank
     return {short[16], {15{short[15]}}, short[15:0]};
   endfunction
 
-  // Of the last operation. Copies in each lane: a register for all of them would have a thousand
-  // pins to drive.
+  // Of the last operation. Each lane has a copy of them: one for all would drive a thousand pins.
   (* max_fanout = 64 *) bound_t low_q, high_q;
   always_ff @(posedge clk_i) begin
     if (execute_i) begin
@@ -110,9 +109,13 @@ module vta_acc_bank
     read_q <= read_i;
     if (write_i) written_q <= new_value;
     else if (load_i) written_q <= load_data_i;
-    if (store_i) written_2_q <= written_q;
-    if (read_q)
-      acc_q <= zero_i ? '0 : forward_i[1] ? written_q : forward_i[2] ? written_2_q : stored;
+    if (store_i && read_i) written_2_q <= written_q;
+    if (read_q) begin
+      if (zero_i) acc_q <= '0;
+      else if (forward_i[1]) acc_q <= written_q;
+      else if (forward_i[2]) acc_q <= written_2_q;
+      else acc_q <= stored;
+    end
   end
 
   vta_ram #(

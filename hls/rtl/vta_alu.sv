@@ -5,8 +5,9 @@
 //
 // result_o, registered, follows dst_i, src_i and execute_i by one cycle; an immediate is at src_i,
 // in every element. ADD and MUL wrap at 32 bits. SHR shifts arithmetically by the low five bits of
-// the source, which are at amount_i, as a signed number: a negative amount shifts left. MUL is at product_o instead, with
-// product_valid_o: its partial products are registered (P of the DSP slices), and their sum is not.
+// the source, which are at amount_i, as a signed number: a negative amount shifts left. MUL is at
+// product_o instead, with product_valid_o: its partial products are registered (P of the DSP
+// slices), and their sum is not.
 
 module vta_alu
   import vta_pkg::*;

@@ -80,7 +80,8 @@ module vta_fifo #(
       !head_valid_q || total_q != '0)
   else $error("vta_fifo lost count of its head");
   assert_flags : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      full_q == (total_q == CountBits'(Depth)) && stored_any_q == (total_q != CountBits'(head_valid_q)))
+      full_q == (total_q == CountBits'(Depth))
+          && stored_any_q == (total_q != CountBits'(head_valid_q)))
   else $error("vta_fifo: a flag differs from its count");
   assert_output_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
       $past(rst_ni && valid_o && !ready_i) -> valid_o && $stable(data_o))
