@@ -324,7 +324,8 @@ module vta_execute
       quiet_q == (gemm_valid[GemmFirst:1] == '0))
   else $error("vta_execute: a flag differs from its stages");
   assert_bounds : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      {low_i[30:16], high_i[30:16]} == {{15{low_i[15]}}, {15{high_i[15]}}})
+      alu_dst_1_q != '0
+      -> {low_i[30:16], high_i[30:16]} == {{15{low_i[15]}}, {15{high_i[15]}}})
   else $error("a bound is no immediate and no end of 32 bits");
   cover_replay : cover property (@(posedge clk_i) rst_ni && replay_o);
   cover_fault : cover property (@(posedge clk_i) rst_ni && replay_o && issue_fault);
