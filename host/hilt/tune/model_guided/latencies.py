@@ -12,6 +12,7 @@ from hilt.tune.model_guided.initial_design import InitialDesign
 from hilt.tune.model_guided.posterior import MachineFit, Posterior
 
 Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
 
 _FIRST_FIT = 3
@@ -59,9 +60,13 @@ class Latencies:
         return float(np.sqrt(max((_TRUSTED + errors.sum()) / (_TRUSTED + len(errors)), 1.0)))
 
     def expect(self, rows: Sequence[int]) -> None:
-        """Keep the predictions of rows that are about to be measured."""
+        """Keep the predictions of rows that are about to be measured.
+
+        They are exact ones, so that the errors are the models' and not the surrogates'.
+        """
         if not self._posterior.components or not rows:
             return
+        self.sharpen(np.array(rows, dtype=np.int64))
         mean, deviation = self._posterior.predict(np.array(rows, dtype=np.int64))
         self._expected.update(zip(rows, zip(mean.tolist(), deviation.tolist(), strict=True), strict=True))
 
@@ -95,6 +100,15 @@ class Latencies:
                 drawn = self._first_draws(np.arange(len(self.rows)), 256, np.random.default_rng(0))
                 self._guess = drawn.mean(axis=0), drawn.std(axis=0)
         return self._guess
+
+    def estimated(self) -> Bools:
+        """Return a mask (n,) of the rows that are not predicted exactly; before the first fit, none."""
+        return self._posterior.estimated(self.rows)
+
+    def sharpen(self, rows: Rows) -> None:
+        """Predict these distinct rows, not measured yet, exactly."""
+        self._posterior.sharpen(rows)
+        self._guess = None
 
     def sample(self, places: Rows, count: int, generator: np.random.Generator) -> Floats:
         """Return joint draws (count, n) of the logarithms of rows at these places."""

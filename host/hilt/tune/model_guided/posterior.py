@@ -21,6 +21,7 @@ from hilt.tune.model_guided.machines import Machine
 from hilt.tune.model_guided.shortlist import RowPrediction
 
 Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
 
 _FASTEST_FITTED, _OTHERS_FITTED = 20, 12
@@ -93,6 +94,12 @@ class MachineFit:
             starts,
             steps,
         )
+
+    def sharpen(self, rows: Rows) -> Floats:
+        """Predict these rows exactly, around unchanged coordinates; return the change (n,) of each."""
+        before = self.prediction.base[rows]
+        self._shortlist.sharpen(self.prediction, rows, self.coordinates)
+        return np.asarray(self.prediction.base[rows] - before)
 
     @property
     def prediction(self) -> RowPrediction:
@@ -194,6 +201,18 @@ class Posterior:
             mean, inputs = fit.inputs()
             process = GaussianProcess(kernel, inputs[rows], observed - mean[rows], distances)
             self.components.append(Component(weight, mean, inputs, process, fit.machine))
+
+    def sharpen(self, rows: Rows) -> None:
+        """Predict these distinct rows, not measured yet, exactly with each model of the mixture."""
+        machines = {id(component.machine) for component in self.components}
+        changes = {id(fit.machine): fit.sharpen(rows) for fit in self._fits if id(fit.machine) in machines}
+        for component in self.components:
+            component.mean_before[rows] += changes[id(component.machine)]
+
+    def estimated(self, rows: Rows) -> Bools:
+        """Return a mask (n,) of the rows that some model of the mixture has not predicted exactly."""
+        own = [component.inputs.own_variance[rows] for component in self.components]
+        return np.asarray(np.any(np.stack(own) > 0, axis=0)) if own else np.zeros(len(rows), dtype=np.bool_)
 
     def predict(self, rows: Rows) -> tuple[Floats, Floats]:
         """Return the mixture's mean and deviation (n,)."""

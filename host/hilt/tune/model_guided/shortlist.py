@@ -112,6 +112,18 @@ class Shortlist:
         self._add(rows[self._candidates.short[rows]])
         return rows[self._same[rows] >= 0]
 
+    def sharpen(self, prediction: RowPrediction, rows: Rows, coordinates: Floats) -> None:
+        """Put exact predictions of these rows into `prediction`, which is for `coordinates` (d,).
+
+        The derivatives and the surrogate of the other rows stay.
+        """
+        estimated = rows[prediction.own[rows] > 0]
+        known = self.include(estimated)
+        if len(known):
+            prediction.base[known] = np.minimum(self.exact(known, coordinates[None])[:, 0], _UNKNOWN)
+        prediction.base[estimated[self._same[estimated] == -2]] = _UNKNOWN
+        prediction.own[estimated[self._same[estimated] != -1]] = 0
+
     def exact(self, rows: Rows, coordinates: Floats) -> Floats:
         """Return logarithms (rows, m) at coordinates (m, d), of rows that `include` returned."""
         return self._machine.log_cycles(self._same[rows].tolist(), coordinates)

@@ -29,6 +29,17 @@ Rows = npt.NDArray[np.int64]
 
 _PLAUSIBLE = 192
 """Number of rows that are drawn jointly: those most probably among the best."""
+_NEGLIGIBLE = 0.004
+"""Expected number of better configurations that is too small to be reduced by exact predictions."""
+_MINOR = 0.2
+"""Share of all better configurations that is too small as well."""
+_SHARPENED = 64
+"""Number of rows that are predicted exactly at once."""
+_MOST_SHARPENED = 10_000_000
+"""Instructions of the programs that are predicted exactly in a run, besides those of the models' fits.
+
+A million takes a second or less.
+"""
 _SETTLED = 0.95
 """Confidence above which configurations that will probably fail are not tried.
 
@@ -79,8 +90,10 @@ class HiltTuner:
         self._asked: set[int] = set()
         self._measured: dict[int, float] = {}
         self._outcomes: dict[int, bool] = {}
-        self._explored = 0
+        self._explored = self._sharpened = 0
         self._view: _View | None = None
+        self._validities: Floats | None = None
+        """The probability of each followed row that it is valid; None after new results."""
 
     @on_one_thread
     def ask(self, count: int) -> list[int]:
@@ -116,7 +129,7 @@ class HiltTuner:
             rows = np.array(list(self._outcomes), dtype=np.int64)
             self._validity.learn(rows, np.array(list(self._outcomes.values())))
             self._latencies.learn(new, self._measured)
-        self._view = None
+        self._view = self._validities = None
 
     @on_one_thread
     def confidence(self) -> float | None:
@@ -154,9 +167,10 @@ class HiltTuner:
         return self._view
 
     def _look(self) -> _View:
+        self._sharpen()
         every = self._latencies.rows
         mean, deviation = self._latencies.predict()
-        probability = self._probability(every)
+        probability = self._followed_probability()
         hope = mean - 2 * deviation + np.where(probability < 0.001, 10.0, 0.0)
         order = np.argsort(hope, kind="stable")
         places, rest = np.sort(order[:_PLAUSIBLE]), order[_PLAUSIBLE:]
@@ -168,21 +182,41 @@ class HiltTuner:
                 valid[:, place] = self._outcomes[row]
             if row in self._measured:
                 latencies[:, place] = self._measured[row]
-        overlooked = 0.0
-        if self._measured:
-            untried = np.array([row not in self._outcomes for row in every[rest].tolist()], dtype=np.bool_)
-            threshold = min(self._measured.values()) - NEAR
-            better = ndtr((threshold - mean[rest]) / np.maximum(deviation[rest], 1e-9))
-            overlooked = float((better * probability[rest])[untried].sum())
+        overlooked = float(self._better()[rest].sum()) if self._measured else 0.0
         return _View(rows, mean[places], probability[places], covering(latencies, valid), overlooked)
 
-    def _probability(self, rows: Rows) -> Floats:
-        """Return the probability (n,) that each is valid: 0 or 1 if that is known."""
-        probability = self._validity.probability(rows)
-        for place, row in enumerate(rows.tolist()):
-            if row in self._outcomes:
-                probability[place] = float(self._outcomes[row])
-        return probability
+    def _sharpen(self) -> None:
+        """Predict exactly the rows that would be worth trials only because their predictions are not exact."""
+        lengths = self._candidates.hidden.column("instructions.all")
+        while self._measured and self._sharpened < _MOST_SHARPENED:
+            rows, better = self._latencies.rows, self._better()
+            doubtful = np.where(self._latencies.estimated() & self._candidates.short[rows], better, 0.0)
+            doubt = float(doubtful.sum())
+            if doubt < max(_NEGLIGIBLE, _MINOR * better.sum()):
+                return
+            order = np.argsort(-doubtful, kind="stable")[:_SHARPENED]
+            count = int(np.searchsorted(np.cumsum(doubtful[order]), doubt - _NEGLIGIBLE / 2)) + 1
+            chosen = rows[order[:count]]
+            self._latencies.sharpen(chosen)
+            self._sharpened += int(lengths[chosen].sum())
+
+    def _better(self) -> Floats:
+        """Return the probability (n,) of each row that it is untried and better than the best measured by NEAR."""
+        mean, deviation = self._latencies.predict()
+        threshold = min(self._measured.values()) - NEAR
+        better = ndtr((threshold - mean) / np.maximum(deviation, 1e-9)) * self._followed_probability()
+        better[np.isin(self._latencies.rows, list(self._outcomes))] = 0.0
+        return np.asarray(better)
+
+    def _followed_probability(self) -> Floats:
+        """Return the probability (n,) that each followed row is valid: 0 or 1 if that is known."""
+        if self._validities is None:
+            rows = self._latencies.rows
+            self._validities = self._validity.probability(rows)
+            for place, row in enumerate(rows.tolist()):
+                if row in self._outcomes:
+                    self._validities[place] = float(self._outcomes[row])
+        return self._validities
 
     def _exploring(self, count: int) -> int:
         """Return the number of the next trials that explore beyond the models' favourites."""
@@ -198,7 +232,7 @@ class HiltTuner:
         mean, _ = self._latencies.predict()
         rows = self._latencies.rows
         free = np.array([row not in self._asked for row in rows.tolist()], dtype=np.bool_)
-        free &= (mean < mean.min() + _WORTH_EXPLORING) & (self._probability(rows) >= 0.5)
+        free &= (mean < mean.min() + _WORTH_EXPLORING) & (self._followed_probability() >= 0.5)
         eligible = rows[free]
         return self._first_free(self._generator.permutation(eligible), count)
 
@@ -212,8 +246,8 @@ class HiltTuner:
             return []
         mean, _ = self._latencies.predict()
         followed = self._latencies.rows
-        rows = followed[np.argsort(mean, kind="stable")]
-        chosen = self._first_free(rows[self._probability(rows) >= 0.5], count)
+        order = np.argsort(mean, kind="stable")
+        chosen = self._first_free(followed[order[self._followed_probability()[order] >= 0.5]], count)
         if len(chosen) == count:
             return chosen
         order = np.argsort(self._latencies.estimate(), kind="stable")
