@@ -3,9 +3,9 @@
 // One bank of the accumulator with the units that change it: LOAD, GEMM's addition and the ALU.
 //
 // Read in cycle 0, an element is at acc_o in cycle 2, where add_i or execute_i takes it; write_i
-// writes the result in cycle 3, and shows its low bytes at out_o. An element that is read while it
-// is written by write_i has its new value: from read to read of the new value there are three
-// cycles.
+// takes the result in cycle 3, and shows its low bytes at out_o; store_i writes it in cycle 4. What
+// is read in cycle 3 or 4 has the new value by forward_i: from read to read of the new value there
+// are three cycles.
 
 module vta_acc_bank
   import vta_pkg::*;
@@ -22,20 +22,24 @@ module vta_acc_bank
   // but for that of MUL.
   input  logic                  execute_i,
   input  logic [           2:0] opcode_i,
-  input  logic signed [   31:0] low_i,
-  input  logic signed [   31:0] high_i,
+  input  bound_t                low_i,
+  input  bound_t                high_i,
   input  logic [   AccBits-1:0] src_i,
+  input  logic [AmountBits-1:0] amount_i,  // its low five bits, where opcode_i is SHR
   // The result, of the addition where gemm_i is high; with clear_i zero is written, while out_o has
   // the sum: with write_i.
   input  logic                  write_i,
-  input  logic [LogAccRows-1:0] write_row_i,
   input  logic                  gemm_i,
   input  logic                  clear_i,
   output logic [   OutBits-1:0] out_o,
   // LOAD.
   input  logic                  load_i,
-  input  logic [LogAccRows-1:0] load_row_i,
-  input  logic [   AccBits-1:0] load_data_i
+  input  logic [   AccBits-1:0] load_data_i,
+  // In the cycle after write_i or load_i.
+  input  logic                  store_i,
+  input  logic [LogAccRows-1:0] store_row_i,
+  // In the cycle after read_i: acc_o becomes what was written one (1) or two (2) cycles ago.
+  input  logic [           2:1] forward_i
 );
 
   logic [AccBits-1:0] sum_q, alu_result, product, result;
@@ -46,6 +50,19 @@ module vta_acc_bank
                                                input logic signed [31:0] high);
     return value < low ? low : value > high ? high : value;
   endfunction
+
+  function automatic logic signed [31:0] bound(input bound_t short);
+    return {short[16], {15{short[15]}}, short[15:0]};
+  endfunction
+
+  // Of the last operation. Each lane has a copy of them: one for all would drive a thousand pins.
+  (* max_fanout = 64 *) bound_t low_q, high_q;
+  always_ff @(posedge clk_i) begin
+    if (execute_i) begin
+      low_q <= low_i;
+      high_q <= high_i;
+    end
+  end
 
   always_ff @(posedge clk_i) begin
     if (add_i)
@@ -58,6 +75,7 @@ module vta_acc_bank
     .opcode_i,
     .dst_i(acc_o),
     .src_i,
+    .amount_i,
     .result_o(alu_result),
     .product_valid_o(is_product),
     .product_o(product)
@@ -70,7 +88,7 @@ module vta_acc_bank
       if (is_product) result = product;
       else
         for (int n = 0; n < Batch * Block; n++)
-        result[n*32+:32] = clamp(alu_result[n*32+:32], low_i, high_i);
+        result[n*32+:32] = clamp(alu_result[n*32+:32], bound(low_q), bound(high_q));
     end
   end
 
@@ -80,18 +98,24 @@ module vta_acc_bank
   end
 
   // ---- Memory -----------------------------------------------------------------------------------
-  // Its output is registered, with the element that was written while it was read in place of the
-  // old one.
-  logic [AccBits-1:0] stored, new_value, written_q, acc_q;
-  logic read_q, forward_q;
+  // Its input and its output are registers: what they have yet to write takes the place of what was
+  // read.
+  logic [AccBits-1:0] stored, new_value, written_q, written_2_q, acc_q;
+  logic read_q;
   assign new_value = clear_i ? '0 : result;
   assign acc_o = acc_q;
 
   always_ff @(posedge clk_i) begin
     read_q <= read_i;
-    forward_q <= write_i && read_row_i == write_row_i;
     if (write_i) written_q <= new_value;
-    if (read_q) acc_q <= zero_i ? '0 : forward_q ? written_q : stored;
+    else if (load_i) written_q <= load_data_i;
+    if (store_i && read_i) written_2_q <= written_q;
+    if (read_q) begin
+      if (zero_i) acc_q <= '0;
+      else if (forward_i[1]) acc_q <= written_q;
+      else if (forward_i[2]) acc_q <= written_2_q;
+      else acc_q <= stored;
+    end
   end
 
   vta_ram #(
@@ -99,9 +123,9 @@ module vta_acc_bank
     .Depth(AccRows)
   ) u_ram (
     .clk_i,
-    .write_i(write_i || load_i),
-    .write_index_i(write_i ? write_row_i : load_row_i),
-    .data_i(write_i ? new_value : load_data_i),
+    .write_i(store_i),
+    .write_index_i(store_row_i),
+    .data_i(written_q),
     .read_i,
     .read_index_i(read_row_i),
     .data_o(stored)
@@ -124,11 +148,15 @@ module vta_acc_bank
   assert_clear : assert property (@(posedge clk_i) disable iff (!powered_q[2]) clear_i -> gemm_i)
   else $error("an ALU result is cleared");
   assert_clamp : assert property (@(posedge clk_i) disable iff (!powered_q[2])
-      write_i && !gemm_i -> low_i <= high_i)
+      write_i && !gemm_i -> bound(low_q) <= bound(high_q))
   else $error("a result is clamped between bounds that no number meets");
   assert_zero : assert property (@(posedge clk_i) disable iff (!powered_q[2]) zero_i -> read_q)
   else $error("an element is to be zero that was not read");
-  cover_forward : cover property (@(posedge clk_i) powered_q[2] && read_q && forward_q);
+  assert_store : assert property (@(posedge clk_i) disable iff (!powered_q[2])
+      store_i == $past(write_i || load_i))
+  else $error("a result is not stored in the cycle after it was there");
+  cover_forward_1 : cover property (@(posedge clk_i) powered_q[2] && read_q && forward_i[1]);
+  cover_forward_2 : cover property (@(posedge clk_i) powered_q[2] && read_q && forward_i == 2'b10);
   // verilog_format: on
 `endif
 

@@ -5,8 +5,9 @@
 //
 // result_o, registered, follows dst_i, src_i and execute_i by one cycle; an immediate is at src_i,
 // in every element. ADD and MUL wrap at 32 bits. SHR shifts arithmetically by the low five bits of
-// the source as a signed number: a negative amount shifts left. MUL is at product_o instead, with
-// product_valid_o: its partial products are registered (P of the DSP slices), and their sum is not.
+// the source, which are at amount_i, as a signed number: a negative amount shifts left. MUL is at
+// product_o instead, with product_valid_o: its partial products are registered (P of the DSP
+// slices), and their sum is not.
 
 module vta_alu
   import vta_pkg::*;
@@ -16,6 +17,7 @@ module vta_alu
   input  logic [        2:0] opcode_i,
   input  logic [AccBits-1:0] dst_i,
   input  logic [AccBits-1:0] src_i,
+  input  logic [AmountBits-1:0] amount_i,
   output logic [AccBits-1:0] result_o,
   output logic               product_valid_o,
   output logic [AccBits-1:0] product_o
@@ -33,16 +35,16 @@ module vta_alu
   // The comparison is the slowest: what it chooses from and what else the result may be are ready
   // before it.
   function automatic logic [31:0] combine(input logic [2:0] opcode, input logic signed [31:0] dst,
-                                          input logic signed [31:0] src);
+                                          input logic signed [31:0] src, input logic [4:0] amount);
     if (opcode == AluMin || opcode == AluMax) return (dst < src) == (opcode == AluMin) ? dst : src;
-    if (opcode == AluShr) return shift(dst, src[4:0]);
+    if (opcode == AluShr) return shift(dst, amount);
     return dst + src;
   endfunction
 
   always_ff @(posedge clk_i) begin
     if (execute_i) begin
       for (int n = 0; n < Batch * Block; n++) begin
-        result_q[n*32+:32] <= combine(opcode_i, dst_i[n*32+:32], src_i[n*32+:32]);
+        result_q[n*32+:32] <= combine(opcode_i, dst_i[n*32+:32], src_i[n*32+:32], amount_i[n*5+:5]);
       end
     end
   end
@@ -93,6 +95,11 @@ module vta_alu
   assert_opcode : assert property (@(posedge clk_i) disable iff (!powered_q[2])
       execute_i -> opcode_i <= AluMul)
   else $error("an illegal ALU operation is executed");
+  for (genvar n = 0; n < Batch * Block; n++) begin : g_amount
+    assert_amount : assert property (@(posedge clk_i) disable iff (!powered_q[2])
+        execute_i && opcode_i == AluShr -> amount_i[n*5+:5] == src_i[n*32+:5])
+    else $error("a shift is not by its source");
+  end
   assert_hold : assert property (@(posedge clk_i) disable iff (!powered_q[2])
       $past(powered_q[2] && !execute_i) -> $stable(result_o))
   else $error("the ALU's result changed without an operation");

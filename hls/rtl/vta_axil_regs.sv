@@ -186,12 +186,12 @@ module vta_axil_regs
   end
 
   // ---- Reads ------------------------------------------------------------------------------------
-  // In two steps: the pages' counters and the other registers are chosen from apart, then one of
-  // the two.
+  // In two steps: the pages' counters, what is of the whole accelerator (in the fetch page, from
+  // 0x40 on) and what a program is given are chosen from apart, then one of the three.
   logic ar_held_q, chosen_q, rvalid_q;
   logic [15:0] araddr_q;
-  logic [31:0] rdata_q, of_page_q, other_q;
-  logic is_of_page_q, known_q, in_range_q;
+  logic [31:0] rdata_q, of_page_q, whole_q, given_q;
+  logic is_of_page_q, is_whole_q, is_given_q, in_range_q;
   logic [1:0] page;
   logic [11:0] offset;
   assign page = araddr_q[13:12];
@@ -217,7 +217,8 @@ module vta_axil_regs
     if (arvalid_i && arready_o) araddr_q <= araddr_i;
     if (read) begin
       is_of_page_q <= 1'b1;
-      known_q <= 1'b1;
+      is_whole_q <= page == '0;
+      is_given_q <= 1'b1;
       unique case (offset[7:2])
         PageControl[7:2]:
         of_page_q <= {
@@ -241,39 +242,44 @@ module vta_axil_regs
       unique case ({
         page, offset[7:2]
       })
-        {RegInsnCount[13:12], RegInsnCount[7:2]}: other_q <= insn_count_q;
-        {RegInsnAddr[13:12], RegInsnAddr[7:2]}: other_q <= insn_addr_q;
-        {RegIdentity[13:12], RegIdentity[7:2]}: other_q <= RegIdentityValue;
-        {RegMapVersion[13:12], RegMapVersion[7:2]}: other_q <= RegMapVersionValue;
-        {RegGeometry[13:12], RegGeometry[7:2]}: other_q <= Geometry;
-        {RegBufferSizes[13:12], RegBufferSizes[7:2]}: other_q <= Buffers;
-        {RegBuild[13:12], RegBuild[7:2]}: other_q <= Build;
-        {RegFaultCode[13:12], RegFaultCode[7:2]}: other_q <= 32'(fault_code_i);
-        {RegFaultAddressLow[13:12], RegFaultAddressLow[7:2]}: other_q <= fault_address_i[31:0];
-        {RegFaultAddressHigh[13:12], RegFaultAddressHigh[7:2]}:
-        other_q <= 32'(fault_address_i[AddrBits-1:32]);
-        {RegCyclesLow[13:12], RegCyclesLow[7:2]}: other_q <= cycles_i[31:0];
-        {RegCyclesHigh[13:12], RegCyclesHigh[7:2]}: other_q <= cycles_i[63:32];
-        {RegSoftReset[13:12], RegSoftReset[7:2]}: other_q <= 32'(resetting_i);
-        {RegGemmMicroOpsLow[13:12], RegGemmMicroOpsLow[7:2]}: other_q <= gemms_i[31:0];
-        {RegGemmMicroOpsHigh[13:12], RegGemmMicroOpsHigh[7:2]}: other_q <= gemms_i[63:32];
-        {RegInpAddr[13:12], RegInpAddr[7:2]}: other_q <= inp_addr_q;
-        {RegWgtAddr[13:12], RegWgtAddr[7:2]}: other_q <= wgt_addr_q;
-        {RegDoneWrite[13:12], RegDoneWrite[7:2]}: other_q <= done_write_q;
-        {RegDoneRead[13:12], RegDoneRead[7:2]}: other_q <= 32'(finished_i);
-        {RegUopAddr[13:12], RegUopAddr[7:2]}: other_q <= uop_addr_q;
-        {RegBiasAddr[13:12], RegBiasAddr[7:2]}: other_q <= bias_addr_q;
-        {RegOutAddr[13:12], RegOutAddr[7:2]}: other_q <= out_addr_q;
+        {RegInsnCount[13:12], RegInsnCount[7:2]}: given_q <= insn_count_q;
+        {RegInsnAddr[13:12], RegInsnAddr[7:2]}: given_q <= insn_addr_q;
+        {RegInpAddr[13:12], RegInpAddr[7:2]}: given_q <= inp_addr_q;
+        {RegWgtAddr[13:12], RegWgtAddr[7:2]}: given_q <= wgt_addr_q;
+        {RegDoneWrite[13:12], RegDoneWrite[7:2]}: given_q <= done_write_q;
+        {RegDoneRead[13:12], RegDoneRead[7:2]}: given_q <= 32'(finished_i);
+        {RegUopAddr[13:12], RegUopAddr[7:2]}: given_q <= uop_addr_q;
+        {RegBiasAddr[13:12], RegBiasAddr[7:2]}: given_q <= bias_addr_q;
+        {RegOutAddr[13:12], RegOutAddr[7:2]}: given_q <= out_addr_q;
         default: begin
-          known_q <= 1'b0;
-          other_q <= insn_count_q;
+          is_given_q <= 1'b0;
+          given_q <= insn_count_q;
+        end
+      endcase
+      unique case (offset[7:2])
+        RegIdentity[7:2]: whole_q <= RegIdentityValue;
+        RegMapVersion[7:2]: whole_q <= RegMapVersionValue;
+        RegGeometry[7:2]: whole_q <= Geometry;
+        RegBufferSizes[7:2]: whole_q <= Buffers;
+        RegBuild[7:2]: whole_q <= Build;
+        RegFaultCode[7:2]: whole_q <= 32'(fault_code_i);
+        RegFaultAddressLow[7:2]: whole_q <= fault_address_i[31:0];
+        RegFaultAddressHigh[7:2]: whole_q <= 32'(fault_address_i[AddrBits-1:32]);
+        RegCyclesLow[7:2]: whole_q <= cycles_i[31:0];
+        RegCyclesHigh[7:2]: whole_q <= cycles_i[63:32];
+        RegSoftReset[7:2]: whole_q <= 32'(resetting_i);
+        RegGemmMicroOpsLow[7:2]: whole_q <= gemms_i[31:0];
+        RegGemmMicroOpsHigh[7:2]: whole_q <= gemms_i[63:32];
+        default: begin
+          is_whole_q <= 1'b0;
+          whole_q <= gemms_i[63:32];
         end
       endcase
       in_range_q <= araddr_q[15:14] == '0 && offset[11:8] == '0 && offset[1:0] == '0;
     end
     if (chosen_q)
-      rdata_q <= in_range_q && (is_of_page_q || known_q) ? (is_of_page_q ? of_page_q : other_q)
-          : '0;
+      rdata_q <= !in_range_q ? '0 : is_of_page_q ? of_page_q : is_whole_q ? whole_q
+          : is_given_q ? given_q : '0;
   end
 
   assign arready_o = !ar_held_q;
@@ -282,7 +288,8 @@ module vta_axil_regs
   assign rresp_o = 2'b00;
 
   // The registers are told by page and bits 7 to 2 of the offset.
-  if (PageInstructionsHigh[11:8] != '0 || RegGemmMicroOpsHigh[11:8] != '0) begin : g_check
+  if (PageInstructionsHigh[11:8] != '0 || RegGemmMicroOpsHigh[13:8] != '0
+      || RegIdentity[13:8] != '0) begin : g_check
     $error("vta_axil_regs: a register is past the first 256 bytes of its page");
   end
 

@@ -51,6 +51,7 @@ module vta_chain
   } state_e;
 
   state_e state_q;
+  logic open_q;  // as the state says
 
   function automatic logic pushes(input logic [InsnBits-1:0] insn);
     return insn[PushPrevBit] || insn[PushNextBit];
@@ -98,7 +99,7 @@ module vta_chain
 
   // ---- Joining ----------------------------------------------------------------------------------
   logic look;
-  assign look = state_q == Open && insn_valid_i && enable_i && repeat_i;
+  assign look = open_q && insn_valid_i && enable_i && repeat_i;
   always_comb begin
     join_o = 1'b0;
     if (look) join_o = insn_continues_i;
@@ -121,7 +122,10 @@ module vta_chain
     end
   end
 
-  always_ff @(posedge clk_i) state_q <= rst_ni ? state_d : Closed;
+  always_ff @(posedge clk_i) begin
+    state_q <= rst_ni ? state_d : Closed;
+    open_q <= rst_ni && state_d == Open;
+  end
   assign hold_next_o = state_d != Closed;
 
   // ---- Clamp ------------------------------------------------------------------------------------
@@ -164,6 +168,9 @@ module vta_chain
   assert_join : assert property (@(posedge clk_i) disable iff (!rst_ni)
       join_o -> state_q == Open && insn_valid_i && enable_i && repeat_i)
   else $error("an instruction joined a chain that is not open");
+  assert_open : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      open_q == (state_q == Open))
+  else $error("vta_chain: the flag differs from the state");
   assert_proven : assert property (@(posedge clk_i) disable iff (!rst_ni)
       state_q == Open -> apart_q && uop_dst_q < room_q)
   else $error("a chain is open without its proof");

@@ -12,8 +12,7 @@ module vta_compute
   input  logic                   clk_i,
   input  logic                   rst_ni,
   input  logic                   bus_rst_ni,
-  input  logic                   drain_i,
-  input  logic                   stop_i,    // drain_i will be high in the next cycle
+  input  logic                   stop_i,    // drain from the next cycle on
   output logic                   idle_o,
   input  logic                   enable_i,
   input  logic                   repeat_i,  // started once for all instructions
@@ -25,7 +24,8 @@ module vta_compute
   input  logic                   insn_valid_i,
   input  logic [   InsnBits-1:0] insn_i,
   input  logic                   insn_continues_i,  // see vta_chain
-  output logic                   insn_ready_o,
+  output logic                   insn_take_o,
+  output logic                   insn_join_o,       // or it becomes part of the one in execution
   // Tokens from and to the load stage (prev) and the store stage (next).
   input  logic                   prev_valid_i,
   output logic                   prev_pop_o,
@@ -64,6 +64,9 @@ module vta_compute
   localparam int unsigned LogAccBeats = LogAccBytes - LogBusBytes;
   localparam int unsigned LogAcc8Beats = LogAcc8Bytes - LogBusBytes;
 
+  logic drain_q;
+  always_ff @(posedge clk_i) drain_q <= stop_i;
+
   // ---- Instruction ------------------------------------------------------------------------------
   logic idle, take, join_insn, done, insn_end, pushes_next;
 
@@ -92,16 +95,20 @@ module vta_compute
     .done_i(done),
     .retire_o(insn_end)
   );
-  assign insn_ready_o = take || join_insn;
+  assign insn_take_o = take;
+  assign insn_join_o = join_insn;
   assign retire_o = insn_end || join_insn;  // one that is joined by the next ends with that
 
   // The kind of the instruction. launch_q marks its first busy cycle, begin_q the second, in which
   // a LOAD of UOP begins, and settled_q the fifth, in which a LOAD of ACC does: by then the GEMM
-  // before has written its results. What is known of the instruction is registered while the stage
-  // is idle, whether it is taken or not: take goes to few registers.
+  // before has written its results. execute_q: as launch_q, of GEMM and ALU; uop_begin_q: as
+  // begin_q, of LOAD of UOP. What is known of the instruction is registered while none is in
+  // execution, whether it is taken or not: take goes to few registers.
   logic
       launch_q,
+      execute_q,
       begin_q,
+      uop_begin_q,
       settled_q,
       load_uop_q,
       load_acc_q,
@@ -126,11 +133,17 @@ module vta_compute
   } reset_t;
   reset_t reset_q;
   logic folded, replay;
-  logic [2:1] replay_q;
+  logic replay_q;
+
+  function automatic logic executes(input logic [InsnBits-1:0] insn);
+    return (opcode_of(insn) == OpGemm || opcode_of(insn) == OpAlu) && !illegal(insn);
+  endfunction
 
   always_ff @(posedge clk_i) begin
     launch_q <= take && rst_ni;
+    execute_q <= rst_ni && ((take && executes(insn_i)) || replay_q);
     begin_q <= launch_q && rst_ni;
+    uop_begin_q <= launch_q && load_uop_q && rst_ni;
     settling_q <= rst_ni ? {settling_q[0], begin_q && (load_acc_q || load_acc8_q)} : '0;
     settled_q <= settling_q[1] && rst_ni;
     if (idle && insn_valid_i) begin
@@ -143,7 +156,7 @@ module vta_compute
       illegal_q <= illegal(insn_i);
       transfer_q <= transfer_of(insn_i);
       nest_q <= nest_of(insn_i);
-    end else if (replay_q[1]) begin
+    end else if (replay_q) begin
       nest_q <= '{
           reset: 1'b1,
           uop_bgn: reset_q.uop_bgn,
@@ -166,7 +179,7 @@ module vta_compute
           dst_factor_in: DstFactorBits'(nest_q.dst_factor_in)
       };
     end
-    replay_q <= rst_ni ? {replay_q[1], replay} : '0;
+    replay_q <= replay && rst_ni;
   end
 
   // ---- Memory -----------------------------------------------------------------------------------
@@ -210,7 +223,7 @@ module vta_compute
   vta_dma_read u_dma (
     .clk_i,
     .rst_ni(bus_rst_ni),
-    .drain_i,
+    .drain_i(drain_q),
     .idle_o,
     .start_i(dma_start_q),
     .address_i(dma_address_q),
@@ -241,7 +254,7 @@ module vta_compute
     .clk_i,
     .rst_ni,
     .prepare_i(launch_q),
-    .start_i(begin_q && load_uop_q),
+    .start_i(uop_begin_q),
     .sram_base_i(transfer_q.sram_base),
     .x_size_i(transfer_q.x_size),
     .first_lane_i(uop_first_lane),
@@ -350,7 +363,7 @@ module vta_compute
     .clk_i,
     .rst_ni,
     .stop_i,
-    .start_i((launch_q && (gemm_q || alu_q) && !illegal_q) || replay_q[2]),
+    .start_i(execute_q),
     .gemm_i(gemm_q),
     .nest_i(nest_q),
     .hold_next_i(hold_next || fold_hold_next),
@@ -388,7 +401,7 @@ module vta_compute
   always_ff @(posedge clk_i) finish_o <= finish && rst_ni;
   always_comb begin
     done = 1'b0;
-    if (busy_o && !drain_i) done = uop_done || acc_done || execute_done || finish || folded;
+    if (busy_o && !drain_q) done = uop_done || acc_done || execute_done || finish || folded;
   end
 
   always_comb begin
@@ -433,14 +446,14 @@ module vta_compute
       finish_o -> $past(busy_o && finish_q && !illegal_q))
   else $error("FINISH without an instruction");
   assert_fault_kind : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      fault_o && !drain_i -> (illegal_q ? launch_q : gemm_q || alu_q ? execute_fault
+      fault_o && !drain_q -> (illegal_q ? launch_q : gemm_q || alu_q ? execute_fault
           : uop_fault || acc_fault || dma_fault))
   else $error("a fault is not of the instruction in execution");
   assert_illegal : assert property (@(posedge clk_i) disable iff (!rst_ni)
       launch_q && illegal_q -> fault_o && fault_code_o == FaultIllegal)
   else $error("an illegal instruction raised no fault");
   cover_acc8 : cover property (@(posedge clk_i) rst_ni && acc_load && load_acc8_q);
-  cover_fault : cover property (@(posedge clk_i) rst_ni && fault_o && !drain_i);
+  cover_fault : cover property (@(posedge clk_i) rst_ni && fault_o && !drain_q);
   // verilog_format: on
 `endif
 

@@ -170,7 +170,7 @@ module vta_execute
   rows_t alu_row_1_q, alu_row_2_q;
   // Of the instruction, which may have changed by the time of the operation.
   logic [2:0] opcode_q;
-  logic signed [31:0] low_q, high_q;
+  bound_t low_q, high_q;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -190,8 +190,8 @@ module vta_execute
     alu_row_2_q <= alu_row_1_q;
     if (alu_dst_1_q != '0) begin
       opcode_q <= nest_i.alu_opcode;
-      low_q <= low_i;
-      high_q <= high_i;
+      low_q <= {low_i[31], low_i[15:0]};
+      high_q <= {high_i[31], high_i[15:0]};
     end
   end
 
@@ -217,11 +217,33 @@ module vta_execute
   assign write_row_o = write_row_q;
 
   for (genvar bank = 0; bank < AccBanks; bank++) begin : g_bank
+    // amount_q: a shift's, so that what compares and adds has few pins to drive
     logic [AccBits-1:0] source_q;
+    logic [AmountBits-1:0] amount_q;
     always_ff @(posedge clk_i) begin
       if (alu_src_2_q) source_q <= acc[alu_src_bank_2_q[bank]];
       else if (alu_dst_1_q[bank] && nest_i.use_imm)
         source_q <= {(Batch * Block) {32'($signed(nest_i.imm))}};
+      if (alu_dst_1_q[bank]) begin
+        for (int n = 0; n < Batch * Block; n++)
+        amount_q[n*5+:5] <= nest_i.alu_opcode != AluShr ? '0
+            : nest_i.use_imm ? nest_i.imm[4:0] : acc[alu_src_bank_2_q[bank]][n*32+:5];
+      end
+    end
+
+    // The bank stores what it is given a cycle later, and until then gives it to those that read.
+    logic load;
+    logic [2:1] stores_q, forward;
+    logic [LogAccRows-1:0] read_row_q, store_row_q[1:2];
+    assign load = load_i && load_index_i[0] == 1'(bank);
+    always_ff @(posedge clk_i) begin
+      read_row_q <= read_row[bank];
+      stores_q <= {stores_q[1], write_q[bank] || load};
+      store_row_q[1] <= write_q[bank] ? write_row_q[bank] : LogAccRows'(load_index_i >> 1);
+      store_row_q[2] <= store_row_q[1];
+    end
+    for (genvar n = 1; n <= 2; n++) begin : g_forward
+      assign forward[n] = stores_q[n] && read_row_q == store_row_q[n];
     end
 
     vta_acc_bank u_bank (
@@ -237,21 +259,25 @@ module vta_execute
       .low_i(low_q),
       .high_i(high_q),
       .src_i(source_q),
+      .amount_i(amount_q),
       .write_i(write_q[bank]),
-      .write_row_i(write_row_q[bank]),
       .gemm_i(write_gemm_q),
       .clear_i(write_zero_q),
       .out_o(out_o[bank]),
-      .load_i(load_i && load_index_i[0] == 1'(bank)),
-      .load_row_i(LogAccRows'(load_index_i >> 1)),
-      .load_data_i
+      .load_i(load),
+      .load_data_i,
+      .store_i(stores_q[1]),
+      .store_row_i(store_row_q[1]),
+      .forward_i(forward)
     );
   end
 
   // ---- End --------------------------------------------------------------------------------------
-  logic running_q, known, writes_soon, folded_end;
+  logic running_q, known, quiet_q, writes_soon, folded_end;
   // which accumulators were come to
-  assign known = gemm_issue == '0 && gemm_valid[GemmFirst:1] == '0;
+  assign known = gemm_issue == '0 && quiet_q;
+  // as gemm_valid[GemmFirst:1] says, of the last two issues
+  always_ff @(posedge clk_i) quiet_q <= !rst_ni || (gemm_issue == '0 && !gemm_valid[1]);
   assign writes_soon = (!pushes_next_i && !fold_q) || known;
   assign folded_end = running_q && fold_q && known && (!issue_busy || issue_fault);
   assign replay_o = folded_end && !covered;
@@ -294,6 +320,13 @@ module vta_execute
   assert_folded : assert property (@(posedge clk_i) disable iff (!rst_ni)
       fold_q && running_q -> gemm_i)
   else $error("a reset was left to an instruction that is no GEMM");
+  assert_quiet : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      quiet_q == (gemm_valid[GemmFirst:1] == '0))
+  else $error("vta_execute: a flag differs from its stages");
+  assert_bounds : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      alu_dst_1_q != '0
+      -> {low_i[30:16], high_i[30:16]} == {{15{low_i[15]}}, {15{high_i[15]}}})
+  else $error("a bound is no immediate and no end of 32 bits");
   cover_replay : cover property (@(posedge clk_i) rst_ni && replay_o);
   cover_fault : cover property (@(posedge clk_i) rst_ni && replay_o && issue_fault);
   cover_source : cover property (@(posedge clk_i) rst_ni && src_issue != '0);

@@ -27,42 +27,36 @@ module vta_fifo #(
 
   logic [Width-1:0] memory[Depth];
   logic [PointerBits-1:0] write_q, read_q;
-  logic [CountBits-1:0] stored_q;  // in memory, without the output register
-  logic [CountBits-1:0] total_q;   // with it
+  logic [CountBits-1:0] total_q;  // entries, the one in the output register included
   logic head_valid_q;
   logic [Width-1:0] head_q;
 
-  logic push, pop, advance;
-  logic full_q, stored_any_q;  // as the counts say
+  logic push, pop, advance, head_free, one_stored;
+  logic full_q, stored_any_q;  // as the count says; stored: in memory
   assign ready_o = !full_q;
   assign push = valid_i && ready_o;
   assign pop = head_valid_q && ready_i;
-  assign advance = stored_any_q && (!head_valid_q || ready_i);
+  assign head_free = !head_valid_q || ready_i;
+  assign advance = stored_any_q && head_free;
+  assign one_stored = total_q == (head_valid_q ? CountBits'(2) : CountBits'(1));
 
   always_ff @(posedge clk_i) begin
-    if (push || pop || advance) begin
-      if (advance) begin
-        head_q <= memory[read_q];
-        read_q <= read_q == LastEntry ? '0 : read_q + 1'b1;
-      end
-      if (push) begin
-        memory[write_q] <= data_i;
-        write_q <= write_q == LastEntry ? '0 : write_q + 1'b1;
-      end
-      if (push != advance) begin
-        stored_q <= push ? stored_q + 1'b1 : stored_q - 1'b1;
-        stored_any_q <= push || stored_q != CountBits'(1);
-      end
-      if (push != pop) begin
-        total_q <= push ? total_q + 1'b1 : total_q - 1'b1;
-        full_q <= push && total_q == CountBits'(Depth - 1);
-      end
-      head_valid_q <= advance || (head_valid_q && !pop);
+    // Whether or not something is stored: the enables of the head do not wait for that.
+    if (head_free) head_q <= memory[read_q];
+    if (advance) read_q <= read_q == LastEntry ? '0 : read_q + 1'b1;
+    if (push) begin
+      memory[write_q] <= data_i;
+      write_q <= write_q == LastEntry ? '0 : write_q + 1'b1;
     end
+    stored_any_q <= push || (stored_any_q && !(head_free && one_stored));
+    if (push != pop) begin
+      total_q <= push ? total_q + 1'b1 : total_q - 1'b1;
+      full_q <= push && total_q == CountBits'(Depth - 1);
+    end
+    head_valid_q <= advance || (head_valid_q && !pop);
     if (!rst_ni) begin
       write_q <= '0;
       read_q <= '0;
-      stored_q <= '0;
       total_q <= '0;
       full_q <= 1'b0;
       stored_any_q <= 1'b0;
@@ -83,10 +77,11 @@ module vta_fifo #(
       total_q <= CountBits'(Depth))
   else $error("vta_fifo holds more than its depth");
   assert_head : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      total_q == stored_q + CountBits'(head_valid_q))
+      !head_valid_q || total_q != '0)
   else $error("vta_fifo lost count of its head");
   assert_flags : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      full_q == (total_q == CountBits'(Depth)) && stored_any_q == (stored_q != '0))
+      full_q == (total_q == CountBits'(Depth))
+          && stored_any_q == (total_q != CountBits'(head_valid_q)))
   else $error("vta_fifo: a flag differs from its count");
   assert_output_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
       $past(rst_ni && valid_o && !ready_i) -> valid_o && $stable(data_o))

@@ -88,6 +88,7 @@ package vta_pkg;
   localparam int unsigned WgtBits = 8 << LogWgtBytes;
   localparam int unsigned AccBits = 8 << LogAccBytes;
   localparam int unsigned OutBits = 8 << LogOutBytes;
+  localparam int unsigned AmountBits = 5 * Batch * Block;  // of shifts
 
   localparam int unsigned LogUopDepth = LogUopBuffSize - LogUopBytes;
   localparam int unsigned LogInpDepth = LogInpBuffSize - LogInpBytes;
@@ -209,6 +210,9 @@ package vta_pkg;
   typedef logic [IndexBits-1:0] index_t;
   typedef logic [AccBanks-1:0] banks_t;  // a bit for each bank
   typedef logic [AccBanks-1:0][LogAccRows-1:0] rows_t;  // a row of each bank
+  // A clamp's bound, an immediate or the end of 32 bits: its sign and its low 16 bits, the highest
+  // of which bits 30 to 16 repeat.
+  typedef logic [16:0] bound_t;
 
   typedef enum logic [2:0] {
     OpLoad   = 3'd0,

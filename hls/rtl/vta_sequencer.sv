@@ -37,7 +37,7 @@ module vta_sequencer
   input  logic next_ready_i,
   output logic next_push_o,
   // Stage.
-  output logic idle_o,  // an instruction may be taken: nothing needs what is known of the last one
+  output logic idle_o,  // none is in execution: nothing needs what is known of the last one
   output logic take_o,
   output logic busy_o,
   output logic pushes_next_o,  // the instruction in execution does
@@ -53,7 +53,7 @@ module vta_sequencer
   } state_e;
 
   state_e state_q, state_d;
-  logic idle_q;  // as the state says
+  logic idle_q, not_busy_q;  // as the state says: Idle; Idle or Push
   logic push_prev_q, push_next_q;
 
   logic pushes_fit;
@@ -80,9 +80,11 @@ module vta_sequencer
     if (!rst_ni) begin
       state_q <= Idle;
       idle_q <= 1'b1;
+      not_busy_q <= 1'b1;
     end else begin
       state_q <= state_d;
       idle_q <= state_d == Idle;
+      not_busy_q <= state_d != Busy;
       if (take_o || join_i) begin
         push_prev_q <= insn_push_prev_i;
         push_next_q <= insn_push_next_i;
@@ -90,7 +92,7 @@ module vta_sequencer
     end
   end
 
-  assign idle_o = idle_q;
+  assign idle_o = not_busy_q;
   assign busy_o = state_q == Busy;
   assign pushes_next_o = push_next_q;
   assign prev_pop_o = take_o && insn_pop_prev_i;
@@ -114,7 +116,8 @@ module vta_sequencer
   assert_push : assert property (@(posedge clk_i) disable iff (!rst_ni)
       (prev_push_o -> prev_ready_i) && (next_push_o -> next_ready_i))
   else $error("an instruction pushes a token for which there is no room");
-  assert_flag : assert property (@(posedge clk_i) disable iff (!rst_ni) idle_q == (state_q == Idle))
+  assert_flag : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      idle_q == (state_q == Idle) && not_busy_q == (state_q != Busy))
   else $error("vta_sequencer: the flag differs from the state");
   assert_idle : assert property (@(posedge clk_i) disable iff (!rst_ni)
       take_o -> state_q == Idle && insn_valid_i)

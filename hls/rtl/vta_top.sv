@@ -121,6 +121,7 @@ module vta_top
   fault_e fault_code_q;
   address_t fault_address_q;
   logic finished_q, running_q, resetting_q;
+  logic fault_q;  // as the code says
 
   vta_axil_regs u_regs (
     .clk_i(clk),
@@ -200,9 +201,12 @@ module vta_top
       resetting = soft_reset || (resetting_q && !(idle[0] && idle[1] && idle[2] && idle[3]));
     end
   end
-  assign ends = (any_fault || finish) && !drain && !finished_q && !start_fetch;
+  // A fault in the cycle in which a program begins anew is its end.
+  assign ends = (any_fault || finish) && !drain && !finished_q;
   assign faults = ends && any_fault;
-  assign stop = resetting || (stage_rst_n && (fault || faults));
+  // For a cycle more than resetting, which waits for the masters.
+  assign stop = (rst_n && (soft_reset || resetting_q))
+      || (stage_rst_n && (fault_q || (any_fault && !finished_q)));
 
   // The count of micro-ops follows by a cycle.
   logic counting_q;
@@ -228,14 +232,16 @@ module vta_top
       end
       running_q <= 1'b0;
       finished_q <= !any_fault;
+      fault_q <= any_fault;
     end
-    if (start_fetch) begin
+    if (start_fetch && !faults) begin
       running_q <= 1'b1;
       finished_q <= 1'b0;
     end
     if (!stage_rst_n) begin
       running_q <= 1'b0;
       finished_q <= 1'b0;
+      fault_q <= 1'b0;
       fault_code_q <= FaultNone;
       fault_address_q <= '0;
     end
@@ -248,7 +254,7 @@ module vta_top
 
   assign running = running_q || start[0];
   assign finished = finished_q;
-  assign fault = fault_code_q != FaultNone;
+  assign fault = fault_q;
 
   // ---- Queues -----------------------------------------------------------------------------------
   logic [InsnBits-1:0] fetch_insn;
@@ -274,7 +280,8 @@ module vta_top
     .ready_i(load_insn_ready),
     .data_o(load_insn)
   );
-  logic compute_insn_valid, compute_insn_ready, fetch_continues, compute_continues;
+  logic compute_insn_valid, compute_insn_take, compute_insn_join;
+  logic fetch_continues, compute_continues;
   logic [InsnBits-1:0] compute_insn;
   vta_fifo #(
     .Width(InsnBits + 1),
@@ -286,7 +293,7 @@ module vta_top
     .ready_o(fetch_compute_ready),
     .data_i({fetch_continues, fetch_insn}),
     .valid_o(compute_insn_valid),
-    .ready_i(compute_insn_ready),
+    .ready_i(compute_insn_take || compute_insn_join),
     .data_o({compute_continues, compute_insn})
   );
   logic store_insn_valid, store_insn_ready;
@@ -441,7 +448,6 @@ module vta_top
     .clk_i(clk),
     .rst_ni(stage_rst_n),
     .bus_rst_ni(rst_n),
-    .drain_i(drain),
     .stop_i(stop),
     .idle_o(idle[2]),
     .enable_i(enable_q[2]),
@@ -453,7 +459,8 @@ module vta_top
     .insn_valid_i(compute_insn_valid),
     .insn_i(compute_insn),
     .insn_continues_i(compute_continues),
-    .insn_ready_o(compute_insn_ready),
+    .insn_take_o(compute_insn_take),
+    .insn_join_o(compute_insn_join),
     .prev_valid_i(load_to_compute_valid),
     .prev_pop_o(load_to_compute_pop),
     .prev_ready_i(compute_to_load_ready),
@@ -666,6 +673,10 @@ module vta_top
       $past(rst_n && stage_rst_n && fault) && stage_rst_n -> $stable(fault_code_q)
           && $stable(fault_address_q))
   else $error("the first fault was not kept");
+  assert_fault_flag : assert property (@(posedge clk) disable iff (!rst_n)
+      stage_rst_n -> fault_q == (fault_code_q != FaultNone)
+          && (!drain || fault_q || $past(resetting_q)))
+  else $error("the flag of a fault differs from its code, or stages drain without one");
   assert_drain : assert property (@(posedge clk) disable iff (!rst_n)
       $past(rst_n && stage_rst_n && fault) -> drain)
   else $error("the stages go on after a fault");

@@ -5,8 +5,8 @@
 
 An estimate: Yosys maps the logic part by part, delays.toml has published cell delays and a fan-out model of nets. There
 is no placement, no clock skew and no vendor tool. Use it to compare designs and to find the path to shorten; only
-Vivado says whether a bitstream meets its clock. Ends with status 1 where a design has more logic levels than
-limits.toml allows, or cells alone take more of the period than it allows.
+Vivado says whether a bitstream meets its clock. Ends with status 1 where a path is late at the target clock of
+limits.toml, a design has more logic levels than it allows, or cells alone take more of the period than it allows.
 """
 
 from __future__ import annotations
@@ -63,7 +63,10 @@ def problems(paths: list[TimingPath], limits: Limits) -> list[str]:
     """Return one line for each limit that the design breaks."""
     levels = max(path.levels for path in paths)
     cells = max(path.cells for path in paths) / limits.period
+    late = sum(path.delay > limits.period for path in paths)
     lines = []
+    if late:
+        lines.append(f"pins late at {limits.clock_mhz:g} MHz: {late}")
     if levels > limits.levels:
         lines.append(f"{levels} logic levels, {limits.levels} allowed")
     if cells > limits.cells:

@@ -105,4 +105,11 @@ def test_more_levels_than_allowed_are_a_problem() -> None:
     paths_ = analyse(cells)
     assert problems(paths_, Limits(100, 1, 0.6)) == []
     assert problems(paths_, Limits(100, 0, 0.6)) == ["1 logic levels, 0 allowed"]
-    assert problems(paths_, Limits(1000, 1, 0.6)) == ["cells take 65% of the period, 60% allowed"]
+    assert problems(paths_, Limits(100, 1, 0.01)) == ["cells take 6% of the period, 1% allowed"]
+
+
+def test_a_late_path_is_a_problem() -> None:
+    paths_ = analyse({"a": flip_flop(9, 2), "b": flip_flop(2, 4)})
+    (period,) = (path.delay for path in paths_)
+    assert problems(paths_, Limits(1000 / (period + 0.01), 1, 1)) == []
+    assert problems(paths_, Limits(1000, 1, 1)) == ["pins late at 1000 MHz: 1"]
