@@ -48,7 +48,7 @@ class Inputs:
 
 
 class Distances(NamedTuple):
-    """How far rows lie from others, each (n, m)."""
+    """The distances of rows from other rows, each (n, m)."""
 
     squared: Floats
     """Half the mean squared difference over the columns of `smooth`."""
