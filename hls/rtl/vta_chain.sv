@@ -105,8 +105,10 @@ module vta_chain
     if (look) join_o = insn_continues_i;
   end
   // state_d: unless an instruction is taken, in whose first cycles nothing issues anyway
-  state_e state_d;
+  state_e begin_d, state_d;
   always_comb begin
+    begin_d = HazardInterlock && immediate(insn_i) && alu_opcode_of(insn_i) != AluMul &&
+        !pushes(insn_i) ? Measure : Closed;
     state_d = state_q;
     unique case (state_q)
       Measure: state_d = Prove;
@@ -119,12 +121,7 @@ module vta_chain
   end
 
   always_ff @(posedge clk_i) begin
-    state_q <= state_d;
-    if (take_i) begin
-      state_q <= HazardInterlock && immediate(insn_i) && alu_opcode_of(insn_i) != AluMul &&
-          !pushes(insn_i) ? Measure : Closed;
-    end
-    if (!rst_ni) state_q <= Closed;
+    state_q <= !rst_ni ? Closed : take_i ? begin_d : state_d;
     open_q <= rst_ni && !take_i && state_d == Open;
   end
   assign hold_next_o = state_d != Closed;
