@@ -34,6 +34,8 @@ class Candidates:
     hidden: Features
     smooth: Floats
     """Logarithms of the hidden features and the knobs (n, d), each column of deviation 1."""
+    knobs: Floats
+    """A column for each value of each knob that varies (n, h): equal knobs' share of two rows is their product."""
     analytic_model: AnalyticModel
     short: npt.NDArray[np.bool_]
     """Rows (n,) that may be lowered for prediction; all rows, if none is short."""
@@ -65,7 +67,15 @@ def _candidates(problem: TuningProblem) -> Candidates:
     hidden = problem.hidden_features(compiles)
     form = AnalyticModel(problem.accelerator, hidden)
     short = hidden.column("instructions.all") <= _LONGEST
-    return Candidates(compiles, hidden, _smooth(problem, compiles, hidden), form, short | ~short.any())
+    smooth, knobs = _smooth(problem, compiles, hidden), _knobs(problem, compiles)
+    return Candidates(compiles, hidden, smooth, knobs, form, short | ~short.any())
+
+
+def _knobs(problem: TuningProblem, indices: Indices) -> Floats:
+    columns = [values for values in problem.columns(indices).values() if len(np.unique(values)) > 1]
+    columns = columns or [np.zeros(len(indices), dtype=np.int64)]
+    equal = np.concatenate([values[:, None] == np.unique(values) for values in columns], axis=1)
+    return np.asarray(equal / np.sqrt(len(columns)))
 
 
 def _estimate(problem: TuningProblem, indices: Indices) -> Floats:

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hilt.tune.model_guided.calibration import CLOCK_DEVIATION, find_coordinates
-from hilt.tune.model_guided.gaussian_process import GaussianProcess, Inputs, Kernel, squared_distances, weigh
+from hilt.tune.model_guided.candidates import Candidates
+from hilt.tune.model_guided.gaussian_process import Distances, GaussianProcess, Inputs, Kernel, distances_between, weigh
 from hilt.tune.model_guided.initial_design import Hypotheses
 from hilt.tune.model_guided.machines import Machine
 from hilt.tune.model_guided.shortlist import RowPrediction
@@ -31,7 +32,7 @@ The fastest may all be bound by one cost; the others tell the rest.
 """
 USUAL = Kernel(amplitude=0.02, length=1.0, noise=0.002)
 _AMPLITUDES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-_LENGTHS = (0.5, 1.0, 2.0)
+_LENGTHS = (0.5, 1.0, 2.0, None)
 _NOISES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 _MOST_OBSERVED = 144
 """Number of measurements that the posterior is conditioned on: the fastest."""
@@ -42,8 +43,6 @@ _REFUTED = 30.0
 _MANY = 32
 """Number of measurements from which only the _MOST_STANDING best models are fitted: each costs processor time."""
 _MOST_STANDING = 2
-_NONE = np.zeros((0, 0))
-"""No linear directions: distances do not depend on them."""
 _SAME = 0.05
 """Least difference of coordinates that is worth predicting everything again."""
 _COMPONENTS = 6
@@ -57,10 +56,10 @@ _STEPS, _FEWER_STEPS = 6, 3
 class MachineFit:
     """One machine model with the coordinates that explain the measurements best."""
 
-    def __init__(self, hypotheses: Hypotheses, smooth: Floats) -> None:
+    def __init__(self, hypotheses: Hypotheses, candidates: Candidates) -> None:
         self.machine: Machine = hypotheses.machine
         self._hypotheses = hypotheses
-        self.smooth = smooth
+        self._candidates = candidates
         self._shortlist = hypotheses.shortlist.copy()
         self._coordinates: Floats | None = None
         self._prediction: RowPrediction | None = None
@@ -113,7 +112,7 @@ class MachineFit:
         mean = prediction.base + prediction.slope @ (self.machine.prior - self.coordinates)
         clock = np.full((len(mean), 1), CLOCK_DEVIATION)
         linear = np.concatenate((prediction.slope * self.machine.deviation, clock), axis=1)
-        return mean, Inputs(self.smooth, linear, prediction.own)
+        return mean, Inputs(self._candidates.smooth, linear, prediction.own, self._candidates.knobs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +125,7 @@ class Component:
     process: GaussianProcess
     machine: Machine
 
-    def predict(self, rows: Rows, distances: Floats) -> tuple[Floats, Floats]:
+    def predict(self, rows: Rows, distances: Distances) -> tuple[Floats, Floats]:
         """Return mean and deviation (n,) of a board's latencies on rows that were not measured.
 
         `distances` (n, observed) are those to the observed rows.
@@ -137,7 +136,7 @@ class Component:
         return self.mean_before[rows] + mean, np.sqrt(deviation**2 + own)
 
     def sample(
-        self, rows: Rows, count: int, widening: float, generator: np.random.Generator, distances: Floats
+        self, rows: Rows, count: int, widening: float, generator: np.random.Generator, distances: Distances
     ) -> Floats:
         """Return joint draws (count, n) of the same, with deviations `widening` times as large."""
         inputs = self.inputs[rows]
@@ -150,8 +149,10 @@ class Component:
 class Posterior:
     """The mixture over machine models and kernels, given measurements."""
 
-    def __init__(self, fits: list[MachineFit]) -> None:
+    def __init__(self, fits: list[MachineFit], candidates: Candidates) -> None:
         self._fits = fits
+        self._places = Inputs(candidates.smooth, np.zeros((len(candidates), 0)), None, candidates.knobs)
+        """The candidates without linear directions: distances do not depend on them."""
         self.components: list[Component] = []
         self._kernels: list[tuple[MachineFit, Kernel, float]] = []
         self._observed: Rows = np.zeros(0, dtype=np.int64)
@@ -235,10 +236,9 @@ class Posterior:
         ]
         return np.concatenate(parts)
 
-    def _distances(self, rows: Rows) -> Floats:
-        """Return squared distances (n, observed) from rows to the observed ones, which all components share."""
-        smooth = self._fits[0].smooth
-        return squared_distances(Inputs(smooth[rows], _NONE), Inputs(smooth[self._observed], _NONE))
+    def _distances(self, rows: Rows) -> Distances:
+        """Return distances (n, observed) from rows to the observed ones, which all components share."""
+        return distances_between(self._places[rows], self._places[self._observed])
 
 
 def _telling(rows: Rows) -> Rows:

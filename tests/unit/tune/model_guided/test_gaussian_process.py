@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
-from hilt.tune.model_guided.gaussian_process import GaussianProcess, Inputs, Kernel, squared_distances, weigh
+from hilt.tune.model_guided.gaussian_process import GaussianProcess, Inputs, Kernel, distances_between, weigh
 
 
 def some_inputs(generator: np.random.Generator, count: int) -> Inputs:
@@ -72,8 +72,8 @@ def test_known_distances_change_no_prediction() -> None:
     old, new = every[np.arange(4)], every[np.arange(4, 7)]
     kernel = Kernel(0.5, 0.8, 0.1)
     plain = GaussianProcess(kernel, old, observed).predict(new)
-    given_distances = GaussianProcess(kernel, old, observed, squared_distances(old, old))
-    assert np.allclose(given_distances.predict(new, squared_distances(new, old)), plain)
+    given_distances = GaussianProcess(kernel, old, observed, distances_between(old, old))
+    assert np.allclose(given_distances.predict(new, distances_between(new, old)), plain)
 
 
 def test_misjudgement_is_the_error_of_leaving_one_out() -> None:
@@ -88,3 +88,37 @@ def test_misjudgement_is_the_error_of_leaving_one_out() -> None:
         mean, deviation = process.predict(inputs[np.array([left])])
         errors.append((observed[left] - mean[0]) ** 2 / (deviation[0] ** 2 + kernel.noise**2))
     assert GaussianProcess(kernel, inputs, observed).misjudgement() == pytest.approx(np.sqrt(np.mean(errors)))
+
+
+def with_knobs(generator: np.random.Generator, count: int) -> tuple[Inputs, np.ndarray]:
+    """Return inputs, and the values (count, 4) of their knobs, each 0 to 3."""
+    values = generator.integers(0, 4, (count, 4))
+    columns = (values[:, :, None] == np.arange(4)).reshape(count, 16) / 2
+    return Inputs(generator.normal(size=(count, 3)), np.zeros((count, 1)), knobs=columns), values
+
+
+def test_a_kernel_without_length_counts_equal_knobs() -> None:
+    inputs, values = with_knobs(np.random.default_rng(6), 9)
+    found = Kernel(0.5, None, 0.1).between(inputs, inputs)
+    for i, j in np.ndindex(9, 9):
+        share = (values[i] == values[j]).mean()
+        near = np.exp(-np.mean((inputs.smooth[i] - inputs.smooth[j]) ** 2) / 2)
+        assert found[i, j] == pytest.approx(0.25 * (near + share**2 + share**4) / 3)
+    assert Kernel(0.5, None, 0.1).variance(inputs) == pytest.approx(np.diag(found))
+
+
+def test_errors_that_belong_to_the_values_of_knobs_are_found_and_predicted() -> None:
+    generator = np.random.default_rng(7)
+    inputs, values = with_knobs(generator, 160)
+    factors = generator.normal(size=(2, 4))
+    errors = 0.2 * factors[0][values[:, 0]] + 0.2 * factors[1][values[:, 2]] + 0.003 * generator.normal(size=160)
+    seen, asked = np.arange(60), np.arange(60, 160)
+    weighed = weigh(
+        inputs[seen], errors[seen], (0.1, 0.3), (0.5, 1.0, 2.0, None), (0.003, 0.1), Kernel(0.02, 1.0, 0.002)
+    )
+    (best, _), *_ = weighed
+    assert best.length is None
+    mean, _ = GaussianProcess(best, inputs[seen], errors[seen]).predict(inputs[asked])
+    smooth = next(kernel for kernel, _ in weighed if kernel.length is not None)
+    other, _ = GaussianProcess(smooth, inputs[seen], errors[seen]).predict(inputs[asked])
+    assert np.std(mean - errors[asked]) < 0.4 * np.std(other - errors[asked])
