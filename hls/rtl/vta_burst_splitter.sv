@@ -45,23 +45,9 @@ module vta_burst_splitter
   assign last_beat_o = 8'(last_beat_q);
   assign valid_o = valid_q;
 
-  // A row from its address on. The last beat counts from the multiple of MaxBurstBeats before the
-  // row.
-  address_t row_address;
-  beat_t offset;
-  logic [RowBeatsBits:0] last;
-  logic [RestBits-1:0] rest;
-  logic ends;  // the row is one burst
-  always_comb begin
-    row_address = start_i ? address_i : next_row_q;
-    offset = row_address[LogBusBytes+:ChunkBits];
-    last = (RowBeatsBits + 1)'(row_last_i) + (RowBeatsBits + 1)'(offset);
-    rest = last[RowBeatsBits:ChunkBits];
-    // As rest says, sooner: start_i chooses last.
-    ends = row_last_i[RowBeatsBits-1:ChunkBits] == '0
-        && !(start_i ? carries(address_i[LogBusBytes+:ChunkBits])
-            : carries(next_row_q[LogBusBytes+:ChunkBits]));
-  end
+  function automatic logic [RowBeatsBits:0] last_of(input beat_t first);
+    return (RowBeatsBits + 1)'(row_last_i) + (RowBeatsBits + 1)'(first);
+  endfunction
 
   // Whether the last beat of a row is in another chunk than the first, as far as its low bits say.
   function automatic logic carries(input beat_t first);
@@ -73,9 +59,22 @@ module vta_burst_splitter
   always_ff @(posedge clk_i) begin
     if (start_i || (valid_q && next_i)) begin
       if (start_i || row_ends_q) begin
+        // A row from its address on. The last beat counts from the multiple of MaxBurstBeats before
+        // the row. Within the branch, so that the simulator adds nothing while no row begins;
+        // start_i, which goes to many, chooses from sums.
+        automatic address_t row_address = start_i ? address_i : next_row_q;
+        automatic beat_t offset = row_address[LogBusBytes+:ChunkBits];
+        automatic logic [RowBeatsBits:0] last;
+        automatic logic ends;  // the row is one burst
+        last = start_i ? last_of(address_i[LogBusBytes+:ChunkBits])
+            : last_of(next_row_q[LogBusBytes+:ChunkBits]);
+        // As the bursts that follow say, sooner.
+        ends = row_last_i[RowBeatsBits-1:ChunkBits] == '0
+            && !(start_i ? carries(address_i[LogBusBytes+:ChunkBits])
+                : carries(next_row_q[LogBusBytes+:ChunkBits]));
         address_q <= row_address;
         tail_q <= last[ChunkBits-1:0];
-        rest_q <= rest;
+        rest_q <= last[RowBeatsBits:ChunkBits];
         row_ends_q <= ends;
         last_beat_q <= ends ? row_last_i[ChunkBits-1:0] : ~offset;
         next_row_q <= row_address + stride_i;

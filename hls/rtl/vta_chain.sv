@@ -104,27 +104,25 @@ module vta_chain
     join_o = 1'b0;
     if (look) join_o = insn_continues_i;
   end
-  state_e state_d;
+  // state_d: unless an instruction is taken, in whose first cycles nothing issues anyway
+  state_e begin_d, state_d;
   always_comb begin
+    begin_d = HazardInterlock && immediate(insn_i) && alu_opcode_of(insn_i) != AluMul &&
+        !pushes(insn_i) ? Measure : Closed;
     state_d = state_q;
-    if (take_i) begin
-      state_d = HazardInterlock && immediate(insn_i) && alu_opcode_of(insn_i) != AluMul &&
-          !pushes(insn_i) ? Measure : Closed;
-    end else begin
-      unique case (state_q)
-        Measure: state_d = Prove;
-        Prove: state_d = Add;
-        Add: state_d = Decide;
-        Decide: state_d = apart_q && uop_dst_q < room_q ? Open : Closed;
-        Open: if (!repeat_i || (look && (!join_o || pushes(insn_i)))) state_d = Closed;
-        default: state_d = Closed;
-      endcase
-    end
+    unique case (state_q)
+      Measure: state_d = Prove;
+      Prove: state_d = Add;
+      Add: state_d = Decide;
+      Decide: state_d = apart_q && uop_dst_q < room_q ? Open : Closed;
+      Open: if (!repeat_i || (look && (!join_o || pushes(insn_i)))) state_d = Closed;
+      default: state_d = Closed;
+    endcase
   end
 
   always_ff @(posedge clk_i) begin
-    state_q <= rst_ni ? state_d : Closed;
-    open_q <= rst_ni && state_d == Open;
+    state_q <= !rst_ni ? Closed : take_i ? begin_d : state_d;
+    open_q <= rst_ni && !take_i && state_d == Open;
   end
   assign hold_next_o = state_d != Closed;
 

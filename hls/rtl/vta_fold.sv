@@ -44,6 +44,7 @@ module vta_fold
     Folded
   } state_e;
 
+  // state_d: unless an instruction is taken, in whose first cycles nothing issues anyway
   state_e state_q, state_d;
 
   localparam int unsigned CountBits = 2 * IterBits;
@@ -80,33 +81,30 @@ module vta_fold
 
   always_comb begin
     state_d = Closed;
-    if (take_i) begin
-      if (HazardInterlock && opcode_of(
-              insn_i
-          ) == OpGemm && insn_i[ResetBit] && !insn_i[PushPrevBit] && !insn_i[PushNextBit]) begin
-        state_d = Measure;
-      end
-    end else begin
-      unique case (state_q)
-        Measure: state_d = Prove;
-        Prove: state_d = Add;
-        Add: state_d = Decide;
-        Decide: if (may_fold) state_d = Look;
-        Look: begin
-          if (look) begin
-            if (opcode_of(insn_i) == OpGemm && !insn_i[ResetBit]) state_d = Folded;
-          end else if (repeat_i) begin
-            state_d = Look;
-          end
+    unique case (state_q)
+      Measure: state_d = Prove;
+      Prove: state_d = Add;
+      Add: state_d = Decide;
+      Decide: if (may_fold) state_d = Look;
+      Look: begin
+        if (look) begin
+          if (opcode_of(insn_i) == OpGemm && !insn_i[ResetBit]) state_d = Folded;
+        end else if (repeat_i) begin
+          state_d = Look;
         end
-        default: state_d = Closed;
-      endcase
-    end
+      end
+      default: state_d = Closed;
+    endcase
   end
 
   logic folded_q;
   always_ff @(posedge clk_i) begin
-    state_q <= rst_ni ? state_d : Closed;
+    state_q <= state_d;
+    if (take_i) begin
+      state_q <= HazardInterlock && opcode_of(insn_i) == OpGemm && insn_i[ResetBit] &&
+          !insn_i[PushPrevBit] && !insn_i[PushNextBit] ? Measure : Closed;
+    end
+    if (!rst_ni) state_q <= Closed;
     folded_q <= rst_ni && state_d == Folded;
   end
 

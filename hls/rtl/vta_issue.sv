@@ -92,13 +92,13 @@ module vta_issue
   localparam int unsigned QueueDepth = 8;
   localparam int unsigned PlaceBits = $clog2(QueueDepth);
   logic [PlaceBits:0] pairs_q, pairs_d;
-  logic nest_ready_q, pop, pop_q;  // the count follows a pop by a cycle
+  logic nest_ready_q, pop_q, popped_q;  // the count follows a pop by a cycle
   assign nest_ready = nest_ready_q;
   assign uop_read_o = nest_valid[0] && nest_ready_q;
 
   always_comb begin
     pairs_d = pairs_q;
-    if (uop_read_o != pop_q) pairs_d = uop_read_o ? pairs_q + 1'b1 : pairs_q - 1'b1;
+    if (uop_read_o != popped_q) pairs_d = uop_read_o ? pairs_q + 1'b1 : pairs_q - 1'b1;
   end
 
   // The micro-op buffer answers in the cycle after the loops; its words and the loops' sums are
@@ -113,9 +113,9 @@ module vta_issue
       nest_ready_q <= 1'b1;
       read_valid_q <= '0;
       uop_valid_q <= '0;
-      pop_q <= 1'b0;
+      popped_q <= 1'b0;
     end else begin
-      pop_q <= pop;
+      popped_q <= pop_q;
       pairs_q <= pairs_d;
       nest_ready_q <= pairs_d != (PlaceBits + 1)'(QueueDepth);
       read_valid_q <= uop_read_o ? nest_valid : '0;
@@ -319,7 +319,7 @@ module vta_issue
   logic [PlaceBits:0] queued_q;  // without the head
   logic queued_any_q, push, enqueue, dequeue, head_free;
   assign push = checked_q.valid[0];
-  assign head_free = !head_q.valid[0] || pop;
+  assign head_free = !head_q.valid[0] || pop_q;
   assign dequeue = queued_any_q && head_free;
   assign enqueue = push && (queued_any_q || !head_free);
   assign next_valid = queued_any_q || push;
@@ -353,15 +353,13 @@ module vta_issue
   logic pair_q;        // with it goes the second
   logic goes_whole_q;  // and then the head has gone
   logic src_phase_q;   // the sources went in the last cycle
+  // Of these: sources go; destinations go; and with them the head (pop_q).
+  logic src_issue_q, dst_issue_q;
 
-  logic src_issue, dst_issue;
-  assign src_issue = go_q && two_tensors_q && !src_phase_q;
-  assign dst_issue = go_q && !(two_tensors_q && !src_phase_q);
-  assign pop = dst_issue && goes_whole_q;
   assign fault_o = head_q.valid[0] && (second_q ? head_q.fault[1] : head_q.fault[0]);
   assign fault_code_o = fault_code_q;
   assign fault_index_o = fault_index_q;
-  assign count_o = dst_issue ? (pair_q ? 2'd2 : 2'd1) : 2'd0;
+  assign count_o = dst_issue_q ? (pair_q ? 2'd2 : 2'd1) : 2'd0;
 
   // Which destinations were issued in the last two cycles, in the order of before_q: those that the
   // head meets in the next cycle, and those that the pair after it meets if the head goes now.
@@ -387,33 +385,44 @@ module vta_issue
       can_go_d = next_valid && !next.fault[0] && !next_waits[0];
       pair_d = next.may_pair && !next.fault[1] && !next_waits[1];
       goes_whole_d = pair_d || !next.valid[1];
-    end else if (dst_issue || second_q) begin
+    end else if (dst_issue_q || second_q) begin
       second_d = 1'b1;
       can_go_d = !head_q.fault[1] && !head_waits[1]
-          && !(head_q.second_conflicts && (dst_issue || first_last_q));
+          && !(head_q.second_conflicts && (dst_issue_q || first_last_q));
       pair_d = 1'b0;
       goes_whole_d = 1'b1;
     end else begin
       can_go_d = !head_q.fault[0] && !head_waits[0];
-      pair_d = src_issue || src_phase_q ? pair_q : head_q.may_pair && !head_q.fault[1]
+      pair_d = src_issue_q || src_phase_q ? pair_q : head_q.may_pair && !head_q.fault[1]
           && !head_waits[1];
       goes_whole_d = pair_d || !head_q.valid[1];
     end
   end
 
+  logic go_d, src_phase_d, dst_issue_d;
+  assign go_d = can_go_d && !hold_next_i && !stop_i;
+  assign src_phase_d = go_q ? src_issue_q : src_phase_q;
+  assign dst_issue_d = go_d && (!two_tensors_q || src_phase_d);
+
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
+      src_issue_q <= 1'b0;
+      dst_issue_q <= 1'b0;
+      pop_q <= 1'b0;
       go_q <= 1'b0;
       second_q <= 1'b0;
       src_phase_q <= 1'b0;
       last_q <= '0;
       first_last_q <= 1'b0;
     end else begin
-      go_q <= can_go_d && !hold_next_i && !stop_i;
+      src_issue_q <= go_d && two_tensors_q && !src_phase_d;
+      dst_issue_q <= dst_issue_d;
+      pop_q <= dst_issue_d && goes_whole_d;
+      go_q <= go_d;
       second_q <= second_d;
-      if (go_q) src_phase_q <= src_issue;
-      last_q <= pop ? {head_q.valid[1], !second_q} : '0;
-      first_last_q <= dst_issue && !pop;
+      src_phase_q <= src_phase_d;
+      last_q <= pop_q ? {head_q.valid[1], !second_q} : '0;
+      first_last_q <= dst_issue_q && !pop_q;
     end
     pair_q <= pair_d;
     goes_whole_q <= goes_whole_d;
@@ -441,8 +450,8 @@ module vta_issue
   always_comb begin
     dst_banks = '0;
     src_banks = '0;
-    if (dst_issue) dst_banks = pair_q ? 2'b11 : bank_of(dst[0][0]);
-    if (src_issue)
+    if (dst_issue_q) dst_banks = pair_q ? 2'b11 : bank_of(dst[0][0]);
+    if (src_issue_q)
       src_banks = pair_q ? bank_of(src[0][0]) | bank_of(src[1][0]) : bank_of(src[0][0]);
   end
 
@@ -495,11 +504,15 @@ module vta_issue
       head_q.valid != 2'b10 && (!second_q || head_q.valid == 2'b11))
   else $error("the second micro-op of a pair without the first");
   assert_pair : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      dst_issue && pair_q -> head_q.valid == 2'b11 && head_q.fault == '0 && dst[0][0] != dst[1][0])
+      dst_issue_q && pair_q -> head_q.valid == 2'b11 && head_q.fault == '0 && dst[0][0] != dst[1][0])
   else $error("two micro-ops went together that may not");
   assert_phase : assert property (@(posedge clk_i) disable iff (!rst_ni)
       src_phase_q -> two_tensors_q)
   else $error("a source was read for an instruction that has none");
+  assert_issue : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      src_issue_q == (go_q && two_tensors_q && !src_phase_q)
+          && dst_issue_q == (go_q && !src_issue_q) && pop_q == (dst_issue_q && goes_whole_q))
+  else $error("vta_issue: a flag differs from what goes");
 
   // The interlock by the rows themselves: nothing goes to a destination of the last two cycles.
   banks_t issued_2_q;
@@ -518,7 +531,7 @@ module vta_issue
     else $error("a destination was issued within two cycles of itself");
   end
 
-  cover_pair : cover property (@(posedge clk_i) rst_ni && dst_issue && pair_q);
+  cover_pair : cover property (@(posedge clk_i) rst_ni && dst_issue_q && pair_q);
   cover_wait : cover property (@(posedge clk_i) rst_ni && head_q.valid[0] && !fault_o && !go_q);
   cover_full : cover property (@(posedge clk_i) rst_ni && nest_valid[0] && !nest_ready_q);
   // verilog_format: on
