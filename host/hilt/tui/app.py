@@ -167,7 +167,11 @@ class HiltApp(App[None]):
         if len(self.screen_stack) > 2:  # a question is to be answered first
             return
         screen = self._screen(name)
-        if screen is None:
+        selected = getattr(self.screen, "selected_run", None) if screen is None else None
+        if selected is not None:
+            self._watch_run(selected)
+            self.action_page(name)
+        elif screen is None:
             self.notify("choose a run first: Enter shows one", severity="warning", timeout=4)
         elif len(self.screen_stack) == 1:
             self.push_screen(screen)

@@ -14,6 +14,7 @@ from textual.widgets import DataTable
 from hilt.store import RunState, Store, database_path
 from hilt.tui.screens.campaign_screen import CampaignScreen
 from hilt.tui.screens.help_screen import HelpScreen
+from hilt.tui.screens.log_screen import LogScreen
 from hilt.tui.screens.run_screen import RunScreen
 from hilt.tui.screens.runs_screen import RunsScreen
 from tests.unit.report.campaign_store import make as make_campaign
@@ -77,6 +78,17 @@ async def test_a_campaign_is_shown_by_its_id_or_as_the_newest(tmp_path: Path, id
             assert (
                 app.farewell == f"Campaign {campaign.uuid[:8]} is finished. `hilt show {campaign.uuid[:8]}` prints it."
             )
+
+
+async def test_a_key_of_a_screen_opens_it_for_the_selected_layers_run(tmp_path: Path) -> None:
+    """Without a run that is watched: a campaign was opened first."""
+    campaign, first = make_campaign(tmp_path)[:2]
+    with app_of(tmp_path, campaign.uuid[:8]) as app:
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: isinstance(app.screen, CampaignScreen) and app.screen.selected_run == first.uuid)
+            await pilot.press("6")
+            await until(pilot, lambda: isinstance(app.screen, LogScreen))
+            assert app.screen.watched.uuid == first.uuid
 
 
 async def test_the_newest_run_is_chosen_where_none_is_live(tmp_path: Path) -> None:

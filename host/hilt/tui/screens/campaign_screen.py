@@ -67,6 +67,12 @@ class CampaignScreen(Screen[None]):
         """Return the campaign that is shown; None if there is none."""
         return self._view
 
+    @property
+    def selected_run(self) -> str | None:
+        """Return the run of the selected layer; None if there is none."""
+        layer = self._selected()
+        return layer.run.uuid if layer is not None and layer.run is not None else None
+
     def compose(self) -> ComposeResult:
         yield NavigationBar("campaign")
         yield Static("reading the store ...", id="campaign-words")

@@ -55,6 +55,12 @@ class RunsScreen(Screen[None]):
         self._reverse = False
         self._archived = False
 
+    @property
+    def selected_run(self) -> str | None:
+        """Return the selected run; None if the row is a campaign or the list is empty."""
+        row = self._selected()
+        return row.uuid if row is not None and not row.is_campaign else None
+
     def compose(self) -> ComposeResult:
         yield NavigationBar("runs")
         yield Static("reading the store ...", id="title", markup=False)
