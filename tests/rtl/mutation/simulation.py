@@ -24,6 +24,7 @@ from tests.rtl.assembly import (
     MEMORY_BYTES,
     RESULT,
     UOP_POOL,
+    Fields,
     alu,
     finish,
     gemm,
@@ -60,6 +61,17 @@ FAULTS = {
     "memory of two stages": [load(MemoryType.INP, 0, _END // 8, 1, 2), store(0, _END // 8, 1, 2)],
 }
 """Programs that fault, by the instruction that does."""
+_FILLED = 1024 + 17
+"""Tokens that a queue holds (vta_pkg), and the LOADs that wait behind them; of more, the program would never end."""
+FULL_QUEUE = [
+    *[_UOPS, gemm(0, 1, 200, 200)],
+    *[load(MemoryType.INP, 0, DATA // 8, 1, 1, push_next=1)] * _FILLED,
+    *[load(MemoryType.UOP, 0, UOP_POOL // 4, 1, 1, pop_prev=1)] * _FILLED,
+    finish(),
+]
+"""A program whose load stage fills a queue of tokens while the compute stage is busy, and has to wait."""
+_INTERRUPTED = (150, 400, 900, 2000)
+"""Cycles after which a program is reset softly, with bursts on their way."""
 
 
 class BuildFailedError(Exception):
@@ -130,6 +142,16 @@ def compare(rtl: Path, golden: Path) -> str | None:
         problem = random_resets.difference(resets.run(rtl), resets.run(golden))
         if problem is not None:
             return f"resets {seed}: {problem}"
+    ends = [_run_once(each, FULL_QUEUE) for each in (rtl, golden)]
+    if (ends[0].status, ends[0].fault) != (ends[1].status, ends[1].fault):
+        return f"a full queue of tokens: {ends[0]} and {ends[1]}"
+    for cycles in _INTERRUPTED:
+        program = random_program(SMALL, cycles, INSTRUCTIONS, fill=True)
+        timing = {"read_latency": 200, "write_latency": 50}
+        interrupted = _outcome(rtl, program, first_cycles=cycles, **timing)
+        problem = difference(program, interrupted, _outcome(golden, program))
+        if problem is not None:
+            return f"reset after {cycles} cycles: {problem}"
     for name in FAULTS:
         for latency in (1, 60):
             ends = [[(end.status, end.fault) for end in _fault(each, name, latency)] for each in (rtl, golden)]
@@ -138,12 +160,31 @@ def compare(rtl: Path, golden: Path) -> str | None:
     return None
 
 
-def _outcome(library: Path, program: RandomProgram, **timing: object) -> Outcome:
+def _run_once(library: Path, program: list[Fields]) -> Execution:
+    with SimulatedDevice(library, MemoryModel(BASE, MEMORY_BYTES)) as device:
+        device.write_memory(INSN, words(SMALL, program))
+        return execute(device, INSN, len(program), _MOST_CYCLES)
+
+
+def _outcome(library: Path, program: RandomProgram, first_cycles: int = 0, **timing: object) -> Outcome:
+    """Run a program; with `first_cycles` run it for these first, reset the accelerator softly, and begin anew."""
     pages = -(-len(program.image) // 4096) * 4096
     with SimulatedDevice(library, MemoryModel(program.base, pages, **timing)) as device:  # type: ignore[arg-type]
+        if first_cycles:
+            device.memory[: len(program.image)] = program.image
+            execute(device, program.insn_addr, len(program.records), first_cycles)
+            _reset(device)
         device.memory[: len(program.image)] = program.image
         execution = execute(device, program.insn_addr, len(program.records), _MOST_CYCLES)
         return Outcome(device.memory[: len(program.image)].copy(), execution)
+
+
+def _reset(device: SimulatedDevice) -> None:
+    """Reset the accelerator softly, and wait until it has ended."""
+    device.write_register(Register.SOFT_RESET, 1)
+    for _ in range(10_000):
+        if device.read_register(Register.SOFT_RESET) == 0:
+            return
 
 
 def _fault(library: Path, name: str, latency: int) -> list[Execution]:
@@ -155,8 +196,5 @@ def _fault(library: Path, name: str, latency: int) -> list[Execution]:
         for program in ([*FAULTS[name], never], [_UOPS, finish()]):
             device.write_memory(INSN, words(SMALL, program))
             ends.append(execute(device, INSN, len(program), _MOST_CYCLES))
-            device.write_register(Register.SOFT_RESET, 1)
-            for _ in range(10_000):
-                if device.read_register(Register.SOFT_RESET) == 0:
-                    break
+            _reset(device)
     return ends
