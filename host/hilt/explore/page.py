@@ -72,8 +72,8 @@ def area_statement(evaluations: Sequence[Evaluation]) -> str:
     )
     if method == "yosys":
         return f"{latency} Area: Yosys, 7 series."
-    fitted = f"Area: a model fitted to {figure_count()} Yosys syntheses of the RTL before its pipelining"
-    checked = f"on the pipelined RTL of the PYNQ-Z2: {_percents(check_error())}"
+    fitted = f"Area: a model fitted to {figure_count()} Yosys syntheses of the RTL"
+    checked = f"where it was not fitted: {_percents(check_error())}"
     return f"{latency} {fitted}; its largest errors there: {_percents(model_error())}; {checked}."
 
 

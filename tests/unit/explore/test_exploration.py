@@ -133,15 +133,15 @@ def test_the_designs_to_verify_are_along_the_front_and_then_of_the_next(
 
 
 def test_the_area_model_is_near_the_counts_it_was_fitted_to_and_fits_the_boards() -> None:
-    assert set(model_error()) == set(COUNTS) and max(model_error().values()) < 0.15
+    assert set(model_error()) == set(COUNTS) and max(model_error().values()) < 0.1
     area = modelled_area(PYNQ)
     assert not over(area, "7z020") and area.dsp == pytest.approx(129, abs=8)
     assert set(PARTS) == {"7z020", "xczu3eg", "xczu7ev", "xczu9eg"}
 
 
-def test_the_area_model_states_its_error_on_the_newer_rtl(evaluated: tuple[Path, list[Evaluation]]) -> None:
+def test_the_area_model_states_its_error_where_it_was_not_fitted(evaluated: tuple[Path, list[Evaluation]]) -> None:
     errors = check_error()
-    assert errors["dsp"] < 0.05 and errors["bram36"] < 0.05 and 0.05 < errors["lut"] < errors["ff"] < 0.35
+    assert errors["dsp"] < 0.05 and errors["bram36"] < 0.05 and errors["lut"] < 0.05 and errors["ff"] < 0.2
     assert f"ff {100 * errors['ff']:.0f} %" in area_statement(evaluated[1])
 
 
