@@ -125,13 +125,16 @@ module dma_read_proof
   // Beats on the way: of the address on the bus, of the oldest burst, of the other one.
   logic [31:0] asked;
   logic [7:0] oldest, other;
-  logic drained_q;
+  logic drained_q, failed_q;  // failed_q: an error response was taken in the last cycle
   assign oldest = u_port.bursts_q == '0 ? '0 : u_port.lengths[u_port.read_q];
   assign other = u_port.lengths[!u_port.read_q];
   assign asked = (axi_req_o.arvalid ? 32'(axi_req_o.arlen) + 1 : 0)
       + (u_port.bursts_q == '0 ? 0 : 32'(oldest) + 1 - 32'(u_port.beat_q))
       + (u_port.bursts_q == 2'd2 ? 32'(other) + 1 : 0);
-  always_ff @(posedge clk_i) {drained_q, last_address_q} <= {drain_i, beat_address_q};
+  always_ff @(posedge clk_i) begin
+    {drained_q, last_address_q} <= {drain_i, beat_address_q};
+    failed_q <= rst_ni && axi_rsp_i.rvalid && axi_req_o.rready && axi_rsp_i.rresp[1];
+  end
 
   // The contract: one block after another, small ones here; a beat is taken when it has come.
   // Draining lasts until all has come.
@@ -152,6 +155,7 @@ module dma_read_proof
     if (started_q && rst_ni) begin
       a_no_more : assert (!beat_valid_o || rows_left_q != '0);
       a_idle : assert (!idle_o || !axi_req_o.arvalid);
+      a_fault : assert (fault_o == (failed_q && !drain_i));
       a_fault_address : assert (!fault_o || fault_address_o == last_address_q);
       // How the master's counts stand to those of the port, for the induction.
       i_bursts : assert (32'(dut.bursts_q)

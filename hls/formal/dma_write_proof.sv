@@ -130,9 +130,11 @@ module dma_write_proof
     if (started_q && rst_ni) begin
       a_no_more : assert (!beat || left_q != '0);
       a_done : assert (!(open_q && !drained_q && done_o) || (left_q == '0 && unsent_q == '0));
+      a_written : assert (!sent || unsent_q != '0);
       a_strobes : assert (!axi_req_o.wvalid || axi_req_o.wstrb == '0 || axi_req_o.wstrb == '1);
       a_idle : assert (!idle_o || (!axi_req_o.awvalid && !axi_req_o.wvalid));
       // How the master's counts stand to those of the port, for the induction.
+      i_unsent : assert (unsent_q == 16'(axi_req_o.wvalid && axi_req_o.wstrb != '0));
       i_stride : assert (stride_q[LogBusBytes-1:0] == '0);
       i_addressed : assert (32'(u_port.unanswered_q)
           == 32'(u_port.addressed_q) + 32'(u_port.waits_q));

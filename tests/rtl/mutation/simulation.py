@@ -70,6 +70,8 @@ FULL_QUEUE = [
     finish(),
 ]
 """A program whose load stage fills a queue of tokens while the compute stage is busy, and has to wait."""
+_DONE = 1 << 1
+"""The bit of a control register (docs/registers.md)."""
 _INTERRUPTED = (150, 400, 900, 2000)
 """Cycles after which a program is reset softly, with bursts on their way."""
 
@@ -142,9 +144,11 @@ def compare(rtl: Path, golden: Path) -> str | None:
         problem = random_resets.difference(resets.run(rtl), resets.run(golden))
         if problem is not None:
             return f"resets {seed}: {problem}"
-    ends = [_run_once(each, FULL_QUEUE) for each in (rtl, golden)]
-    if (ends[0].status, ends[0].fault) != (ends[1].status, ends[1].fault):
-        return f"a full queue of tokens: {ends[0]} and {ends[1]}"
+    (full, done), (expected, _) = (_run_once(each, FULL_QUEUE) for each in (rtl, golden))
+    if (full.status, full.fault) != (expected.status, expected.fault):
+        return f"a full queue of tokens: {full} and {expected}"
+    if done != [True, False]:
+        return f"fetch is done by two reads: {done}"
     for cycles in _INTERRUPTED:
         program = random_program(SMALL, cycles, INSTRUCTIONS, fill=True)
         timing = {"read_latency": 200, "write_latency": 50}
@@ -160,10 +164,12 @@ def compare(rtl: Path, golden: Path) -> str | None:
     return None
 
 
-def _run_once(library: Path, program: list[Fields]) -> Execution:
+def _run_once(library: Path, program: list[Fields]) -> tuple[Execution, list[bool]]:
+    """Run a program; return its end, and whether fetch is done by each of two reads: the first clears it."""
     with SimulatedDevice(library, MemoryModel(BASE, MEMORY_BYTES)) as device:
         device.write_memory(INSN, words(SMALL, program))
-        return execute(device, INSN, len(program), _MOST_CYCLES)
+        execution = execute(device, INSN, len(program), _MOST_CYCLES)
+        return execution, [bool(device.read_register(Register.FETCH_CONTROL) & _DONE) for _ in range(2)]
 
 
 def _outcome(library: Path, program: RandomProgram, first_cycles: int = 0, **timing: object) -> Outcome:
