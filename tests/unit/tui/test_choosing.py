@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from hilt.tui.screens.runs_screen import RunsScreen
 from tests.unit.report.campaign_store import make as make_campaign
 
 from . import screenshot
-from .live import UUID, app_of, live_engine, make_run, run_screen, text_of, until
+from .live import UUID, app_of, live_engine, make_run, run_screen, text_of, trial, until
 
 OTHER = "77777777-0000-4000-8000-000000000002"
 
@@ -98,6 +99,15 @@ async def test_the_newest_run_is_chosen_where_none_is_live(tmp_path: Path) -> No
         async with app.run_test() as pilot:
             await until(pilot, lambda: loaded(pilot))
             assert run_screen(pilot).view.run.uuid == OTHER
+
+
+async def test_the_best_of_a_board_without_counters_has_no_cycles(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    with Store(database_path(tmp_path)) as store:
+        store.record(UUID, [replace(trial(28), ordinal=0, cycles=None)])
+    with app_of(tmp_path) as app:
+        async with app.run_test(size=(120, 40)) as pilot:
+            await until(pilot, lambda: f"best {trial(28).microseconds:,.1f} µs (trial 0)" in text_of(pilot))
 
 
 async def test_several_live_runs_are_listed_and_one_is_chosen(tmp_path: Path) -> None:

@@ -75,9 +75,9 @@ def _best(view: RunView) -> list[Content]:
     if progress.best_microseconds is None:
         return [Content("best: no valid trial yet")]
     latency = formatting.microseconds(progress.best_microseconds)
-    cycles = f", {progress.best_cycles or 0:,} cycles (trial {progress.best_number})"
+    cycles = f", {progress.best_cycles:,} cycles" if progress.best_cycles is not None else ""  # a board may not count
     lines = [
-        Content.assemble("best ", (latency, "bold"), cycles),
+        Content.assemble("best ", (latency, "bold"), f"{cycles} (trial {progress.best_number})"),
         Content(f"{progress.best_gops or 0:.1f} GOP/s, {progress.best_percent_of_bound or 0:.1f}% of the bound"),
     ]
     if view.best is not None:
