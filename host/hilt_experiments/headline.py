@@ -209,14 +209,23 @@ def _plot(bench: Bench, results: Mapping[str, Sequence[Runs]], name: str) -> Non
         for label, cells in results.items():
             budget = cells[0].cell.protocol.trials
             reached = np.concatenate([[each or np.inf for each in runs.trials_to(0.01)] for runs in cells])
-            shares = (reached[:, None] <= np.arange(1, budget + 1)).mean(axis=0)
-            line = axes.step(np.arange(1, budget + 1), shares, where="post", label=label)[0]
+            every = np.arange(1, budget + 1)
+            shares = (reached[:, None] <= every).mean(axis=0)
+            turns = _turns(shares)
+            line = axes.step(every[turns], shares[turns], where="post", label=label)[0]
             low, high = _band(cells, budget)
+            turns = _turns(low, high)
             axes.fill_between(
-                np.arange(1, budget + 1), low, high, step="post", color=line.get_color(), alpha=0.15, linewidth=0
+                every[turns], low[turns], high[turns], step="post", color=line.get_color(), alpha=0.15, linewidth=0
             )
         axes.set(xscale="log", xlabel="trials", ylabel="runs within 1% of the optimum", ylim=(0, 1.02), title=name)
         axes.legend(fontsize=7)
+
+
+def _turns(*curves: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Return the places at which a curve changes, with the first and the last: a picture needs no others."""
+    changed = np.any([np.diff(curve) != 0 for curve in curves], axis=0)
+    return np.union1d([0, len(curves[0]) - 1], np.flatnonzero(changed) + 1).astype(np.int64)
 
 
 def _band(cells: Sequence[Runs], budget: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from hilt.schedule.features import Features
 from hilt.tune.model_guided.analytic_model import AnalyticModel
+from hilt.tune.model_guided.knobs import Knobs
 from hilt.tune.model_guided.memories import prior_mean
 from hilt.tune.problem import Indices, TuningProblem
 
@@ -34,8 +35,7 @@ class Candidates:
     hidden: Features
     smooth: Floats
     """Logarithms of the hidden features and the knobs (n, d), each column of deviation 1."""
-    knobs: Floats
-    """A column for each value of each knob that varies (n, h): equal knobs' share of two rows is their product."""
+    knobs: Knobs
     analytic_model: AnalyticModel
     short: npt.NDArray[np.bool_]
     """Rows (n,) that may be lowered for prediction; all rows, if none is short."""
@@ -67,15 +67,8 @@ def _candidates(problem: TuningProblem) -> Candidates:
     hidden = problem.hidden_features(compiles)
     form = AnalyticModel(problem.accelerator, hidden)
     short = hidden.column("instructions.all") <= _LONGEST
-    smooth, knobs = _smooth(problem, compiles, hidden), _knobs(problem, compiles)
+    smooth, knobs = _smooth(problem, compiles, hidden), Knobs.of(problem, compiles)
     return Candidates(compiles, hidden, smooth, knobs, form, short | ~short.any())
-
-
-def _knobs(problem: TuningProblem, indices: Indices) -> Floats:
-    columns = [values for values in problem.columns(indices).values() if len(np.unique(values)) > 1]
-    columns = columns or [np.zeros(len(indices), dtype=np.int64)]
-    equal = np.concatenate([values[:, None] == np.unique(values) for values in columns], axis=1)
-    return np.asarray(equal / np.sqrt(len(columns)))
 
 
 def _estimate(problem: TuningProblem, indices: Indices) -> Floats:

@@ -112,7 +112,7 @@ class MachineFit:
         mean = prediction.base + prediction.slope @ (self.machine.prior - self.coordinates)
         clock = np.full((len(mean), 1), CLOCK_DEVIATION)
         linear = np.concatenate((prediction.slope * self.machine.deviation, clock), axis=1)
-        return mean, Inputs(self._candidates.smooth, linear, prediction.own, self._candidates.knobs)
+        return mean, Inputs(self._candidates.smooth, linear, prediction.own, self._candidates.knobs.indicators)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +151,7 @@ class Posterior:
 
     def __init__(self, fits: list[MachineFit], candidates: Candidates) -> None:
         self._fits = fits
-        self._places = Inputs(candidates.smooth, np.zeros((len(candidates), 0)), None, candidates.knobs)
+        self._places = Inputs(candidates.smooth, np.zeros((len(candidates), 0)), None, candidates.knobs.indicators)
         """The candidates without linear directions: distances do not depend on them."""
         self.components: list[Component] = []
         self._kernels: list[tuple[MachineFit, Kernel, float]] = []

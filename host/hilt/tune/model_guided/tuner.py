@@ -18,7 +18,7 @@ from hilt.tune.model_guided.coverage import AVERSION, choose, confidence, coveri
 from hilt.tune.model_guided.initial_design import InitialDesign, initial_design_of
 from hilt.tune.model_guided.latencies import Latencies
 from hilt.tune.model_guided.shortlist import NEAR
-from hilt.tune.model_guided.validity import Knobs, Validity
+from hilt.tune.model_guided.validity import Validity
 from hilt.tune.one_thread import on_one_thread
 from hilt.tune.options import require
 from hilt.tune.problem import TuningProblem
@@ -278,7 +278,7 @@ class HiltTuner:
 
     @cached_property
     def _validity(self) -> Validity:
-        return Validity(self._initial_design.failure_priors, Knobs.of(self._problem, self._candidates.indices))
+        return Validity(self._initial_design.failure_priors, self._candidates.knobs)
 
     @cached_property
     def _latencies(self) -> Latencies:

@@ -5,7 +5,8 @@ import numpy as np
 from hilt.schedule import load_workload
 from hilt.schedule.validity_summary import summarize_validity
 from hilt.tune import TuningProblem
-from hilt.tune.model_guided.validity import FailurePrior, Knobs, Validity, failure_priors
+from hilt.tune.model_guided.knobs import Knobs
+from hilt.tune.model_guided.validity import FailurePrior, Validity, failure_priors
 from hilt.virtual.board_model import board_model
 
 PYNQ = board_model("pynq").accelerator
