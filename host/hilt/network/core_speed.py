@@ -1,0 +1,218 @@
+"""The time of a step on a board's processor, from counted instructions and a stated model of its core.
+
+`step_seconds(core_of("virtual:pynq"), "native", node_work(graph, node))` is the seconds of a node on a PYNQ-Z2's
+Cortex-A9 in the runtime's native engine, `"numpy"` in numpy. `pack_work` and `unpack_work` are the steps that move a
+tensor into VTA's layout and back, `START_SECONDS` one start of VTA. Nothing else is needed.
+
+Seconds = calls + instructions / (instructions a cycle * clock) + bytes / bytes a second. Bytes come from the cache if
+the step's tensors fit the last level of it, else from memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from numpy.typing import NDArray
+
+from hilt.network.graph import Graph, Node
+
+Engine = Literal["native", "numpy"]
+Architecture = Literal["armhf", "arm64"]
+
+
+@dataclass(frozen=True)
+class Core:
+    """A processor's core, as the model has it.
+
+    Attributes:
+        name: Its name and clock, in words.
+        architecture: Debian's name of the instruction set.
+        clock_hz: Cycles a second.
+        instructions_per_cycle: Of the native kernels, whose loops are vectors of loads, integer operations and stores.
+        cached_bytes: Of the last level of its cache.
+        cached_bytes_per_second: Read and written bytes of tensors that fit it.
+        memory_bytes_per_second: The same of tensors that do not, and of the contiguous memory, which is flushed.
+        python_call_seconds: One operator in numpy: Python, set-up, allocation.
+        numpy_slower: How many times slower numpy is than on a current desktop processor: hilt's old factor.
+        error: How many times too long or too short a time of the native engine may be.
+    """
+
+    name: str
+    architecture: Architecture
+    clock_hz: float
+    instructions_per_cycle: float
+    cached_bytes: int
+    cached_bytes_per_second: float
+    memory_bytes_per_second: float
+    python_call_seconds: float
+    numpy_slower: float
+    error: float = 2.0
+
+
+CORTEX_A9 = Core("Cortex-A9, 650 MHz", "armhf", 650e6, 0.8, 512 << 10, 1.6e9, 0.5e9, 100e-6, 20.0)
+"""PYNQ-Z1 and PYNQ-Z2: 32 bits, NEON of 64 bits a cycle, 512 KiB of second-level cache, 16 or 32 bits of DDR3."""
+CORTEX_A53 = Core("Cortex-A53, 1.2 GHz", "arm64", 1.2e9, 1.0, 1 << 20, 4.0e9, 2.0e9, 40e-6, 8.0)
+"""Zynq UltraScale+: 64 bits, in order, two instructions a cycle at most, 1 MiB of second-level cache."""
+CORTEX_A53_FAST = Core("Cortex-A53, 1.5 GHz", "arm64", 1.5e9, 1.0, 1 << 20, 5.0e9, 2.0e9, 32e-6, 6.4)
+"""Zynq UltraScale+ of the faster speed grades."""
+
+_CORES: Mapping[str, Core] = {"xc7": CORTEX_A9, "xczu": CORTEX_A53}
+START_SECONDS: Mapping[Engine, float] = {"native": 5e-6, "numpy": 150e-6}
+"""One start of VTA and the wait for it, besides its own time: registers written and read through a mapped page by the
+native engine, through pynq's MMIO by Python on a Cortex-A9."""
+
+
+@dataclass(frozen=True)
+class StepWork:
+    """A step's work.
+
+    Attributes:
+        op: A key of hilt.network.graph.OPERATORS, ONNX's name of an operator, or pack, unpack or fold.
+        elements: Of its outputs; for a pool times the window.
+        bytes: Read and written.
+        macs: Multiply-accumulates.
+        contiguous_bytes: Written to or read from the memory that VTA reads.
+    """
+
+    op: str
+    elements: int
+    bytes: int
+    macs: int = 0
+    contiguous_bytes: int = 0
+
+
+_CALL_SECONDS = 2e-6
+"""A native step besides its elements, on a Cortex-A9: parameters, two readings of the clock."""
+
+_PER_ELEMENT: Mapping[str, tuple[float, float]] = {
+    "quantize": (1.6, 0.9),
+    "dequantize": (1.4, 0.8),
+    "pack": (0.7, 0.7),
+    "unpack": (0.7, 0.7),
+    "fold": (3.0, 3.0),
+    "table": (4.0, 3.5),
+    "add": (1.0, 0.8),
+    "multiply": (1.0, 0.8),
+    "max_pool": (0.6, 0.5),
+    "average_pool": (1.2, 1.0),
+    "global_average_pool": (0.5, 0.4),
+    "concat": (0.2, 0.15),
+    "slice": (0.3, 0.2),
+    "pad": (0.3, 0.2),
+    "transpose": (2.5, 2.0),
+    "depth_to_space": (2.5, 2.0),
+    "reshape": (0.0, 0.0),
+}
+"""Instructions an element of the output on armhf and on arm64."""
+_VIEWS = frozenset(("reshape", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"))
+_MOVES = frozenset(("Concat", "Slice", "Split", "Pad", "Gather", "Expand", "Tile", "Resize"))
+_TRANSCENDENTAL = frozenset(
+    ("Sigmoid", "Tanh", "Exp", "Log", "Erf", "Gelu", "Softmax", "LogSoftmax", "Softplus", "Mish", "Elu", "Pow", "Selu")
+)
+_OTHERS = (4.0, 3.0)
+_MOVED = (0.5, 0.4)
+_TRANSPOSED = (4.0, 3.0)
+_COMPUTED = (70.0, 50.0)
+_PER_MAC = (0.35, 0.15)
+_PER_FLOAT_MAC = (2.5, 1.2)
+_NUMPY_MACS_PER_SECOND = 60e6
+_NUMPY_BYTES_PER_SECOND = 100e6
+"""Of a Cortex-A9; a core that is `numpy_slower` by less has as many times more."""
+
+
+def core_of(board: str) -> Core:
+    """Return the core of a board by its name. A real board that names no part is taken to be a PYNQ-Z2.
+
+    Raises UnknownBoardModelError or BoardNameError of a virtual board that there is none of.
+    """
+    from hilt.virtual.names import PREFIX, parse_virtual_name
+
+    part = parse_virtual_name(board)[0].part if board.startswith(PREFIX) else _real_part(board)
+    return next((core for family, core in _CORES.items() if part.startswith(family)), CORTEX_A9)
+
+
+def _real_part(board: str) -> str:
+    words = board.lower()
+    return "xczu" if any(name in words for name in ("ultra96", "zcu", "kv260", "kria")) else "xc7"
+
+
+def node_work(graph: Graph, node: Node) -> StepWork:
+    """Return the work of a node of a graph."""
+    outputs = [graph.tensors[name] for name in node.outputs if name in graph.tensors]
+    inputs = [graph.tensors[name] for name in node.inputs if name in graph.tensors]
+    constants = [graph.constants[name] for name in node.inputs if name in graph.constants]
+    elements = sum(tensor.size for tensor in outputs)
+    window = math.prod(int(size) for size in node.attributes.get("kernel", node.attributes.get("kernel_shape", ())))
+    if node.op in ("global_average_pool", "GlobalAveragePool", "GlobalMaxPool") or node.op.startswith("Reduce"):
+        elements, window = max((tensor.size for tensor in inputs), default=elements), 1
+    moved = sum(tensor.size * item_bytes(tensor.dtype) for tensor in (*inputs, *outputs))
+    moved += sum(constant.nbytes for constant in constants)
+    macs = graph.macs(node) or _float_macs(node, [tuple(t.shape) for t in inputs], constants, elements)
+    return StepWork(node.op, elements * window if node.op.lower().endswith("pool") else elements, moved, macs)
+
+
+def _float_macs(node: Node, shapes: Sequence[tuple[int, ...]], constants: Sequence[NDArray[Any]], elements: int) -> int:
+    if node.op in ("MatMul", "Gemm") and shapes and shapes[0]:
+        return elements * shapes[0][-1]
+    if node.op in ("Conv", "ConvTranspose", "LSTM", "GRU"):
+        sizes = [int(constant.size) for constant in constants]
+        steps = shapes[0][0] * shapes[0][1] if node.op in ("LSTM", "GRU") and shapes else 1
+        if node.op in ("LSTM", "GRU"):
+            return sum(sizes[:2]) * steps
+        return elements * (math.prod(constants[0].shape[1:]) if constants else 1)
+    return 0
+
+
+def pack_work(shape: Sequence[int], packed_bytes: int, fold: bool = False) -> StepWork:
+    """Return the work of packing (or folding) an int8 tensor of `shape` into `packed_bytes` of VTA's memory."""
+    size = math.prod(shape)
+    return StepWork("fold" if fold else "pack", packed_bytes, size + packed_bytes, 0, packed_bytes)
+
+
+def unpack_work(shape: Sequence[int], packed_bytes: int) -> StepWork:
+    """Return the work of reading an int8 tensor of `shape` back from `packed_bytes` of VTA's memory."""
+    size = math.prod(shape)
+    return StepWork("unpack", size, size + packed_bytes, 0, packed_bytes)
+
+
+def step_seconds(core: Core, engine: Engine, work: StepWork) -> float:
+    """Return the seconds of a step on a core by an engine; `core.error` says how far off they may be."""
+    return _native_seconds(core, work) if engine == "native" else _numpy_seconds(core, work)
+
+
+def _native_seconds(core: Core, work: StepWork) -> float:
+    if work.op in _VIEWS:
+        return 0.0
+    column = 0 if core.architecture == "armhf" else 1
+    instructions = work.elements * _instructions(work.op)[column]
+    per_mac = _PER_MAC if work.op in ("conv2d", "dense") else _PER_FLOAT_MAC
+    instructions += work.macs * per_mac[column]
+    computing = instructions / (core.clock_hz * core.instructions_per_cycle)
+    fits = work.bytes <= core.cached_bytes
+    rate = core.cached_bytes_per_second if fits else core.memory_bytes_per_second
+    moving = work.bytes / rate + (work.contiguous_bytes / core.memory_bytes_per_second if fits else 0.0)
+    return _CALL_SECONDS * CORTEX_A9.clock_hz / core.clock_hz + computing + moving
+
+
+def _instructions(op: str) -> tuple[float, float]:
+    if op in _PER_ELEMENT:
+        return _PER_ELEMENT[op]
+    if op in _TRANSCENDENTAL:
+        return _COMPUTED
+    if op in ("Transpose", "DepthToSpace", "SpaceToDepth"):
+        return _TRANSPOSED
+    return _MOVED if op in _MOVES else _OTHERS
+
+
+def _numpy_seconds(core: Core, work: StepWork) -> float:
+    faster = CORTEX_A9.numpy_slower / core.numpy_slower
+    computing = work.macs / _NUMPY_MACS_PER_SECOND + (work.bytes + work.elements) / _NUMPY_BYTES_PER_SECOND
+    return core.python_call_seconds + (0.0 if work.op in _VIEWS else computing / faster)
+
+
+def item_bytes(dtype: str) -> int:
+    """Return the bytes of an element of numpy's type."""
+    return {"int8": 1, "uint8": 1, "bool": 1, "int16": 2, "float16": 2, "int64": 8, "float64": 8}.get(dtype, 4)
