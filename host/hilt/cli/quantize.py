@@ -52,14 +52,20 @@ def quantize(
         print_json(values_of(result), "quantization")
     else:
         print_result(result)
+        for line in result.costs.warnings():
+            typer.echo(line, err=True)
         typer.echo(f"{output}: any ONNX tool opens it; `hilt compile {output} -o FILE.hilt` makes a bundle of it")
 
 
 def values_of(result: Quantisation) -> dict[str, Any]:
     """Return a result as plain values."""
     return {
-        "layers": [asdict(layer) for layer in result.layers],
-        "signal_to_noise_db": result.decibels,
+        "layers": [asdict(layer) for layer in result.costs.layers],
+        "outputs": [asdict(output) for output in result.costs.outputs],
+        "signal_to_noise_db": result.costs.decibels,
+        "samples": {"measured": result.costs.samples, "unseen": result.costs.unseen},
+        "equalised": result.equalised,
+        "warnings": result.costs.warnings(),
         "agreement": asdict(result.agreement),
         "accuracy": None if result.accuracy is None else asdict(result.accuracy),
         "notes": list(result.notes),
@@ -69,13 +75,19 @@ def values_of(result: Quantisation) -> dict[str, Any]:
 def print_result(result: Quantisation) -> None:
     """Print the loss by layer, and the other costs of quantising."""
     listed = tables.table("layer", "operator", ">MMAC", ">scale", ">signal to noise")
-    for layer in result.layers:
+    for layer in result.costs.layers:
         cells = (f"{layer.macs / 1e6:.2f}", f"2^{-layer.exponent}", f"{layer.decibels:.1f} dB")
         listed.add_row(layer.name, layer.op, *cells)
     tables.console().print(listed)
     for note in result.notes:
         typer.echo(note)
-    typer.echo(f"outputs: {result.decibels:.1f} dB above the error of quantising")
+    costs = result.costs
+    kind = "held-out samples" if costs.unseen else "samples; more than 8 would leave some that nothing was fitted to"
+    for output in costs.outputs:
+        typer.echo(f"output {output.name}: {output.decibels:.1f} dB above the error of quantising")
+    typer.echo(f"measured on {costs.samples} {kind}")
+    if result.equalised:
+        typer.echo("channels were equalised: the float network computes the same with other weights")
     agreement = result.agreement
     typer.echo(
         f"integer reference against ONNX Runtime: {100 * agreement.equal:.3f} % of {agreement.values:,} int8 values "

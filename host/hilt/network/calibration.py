@@ -32,13 +32,47 @@ class Calibration:
     samples: tuple[Feeds, ...]
     labels: NDArray[np.int64] | None = None
 
-    def first(self, count: int) -> Calibration:
-        """Return at most so many samples, spread evenly over all of them."""
-        if count >= len(self.samples):
-            return self
-        places = np.linspace(0, len(self.samples) - 1, count).round().astype(int)
-        labels = None if self.labels is None else self.labels[places]
-        return Calibration(tuple(self.samples[place] for place in places), labels)
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Calibration samples by their use.
+
+    Attributes:
+        fitted: Scales, ranges and weights are fitted to these.
+        deciding: A change stays only if it serves these, which it was not fitted to.
+        reported: The loss is measured on these, which nothing was fitted to or decided by if `unseen`.
+        unseen: Tells whether there were samples enough for that.
+    """
+
+    fitted: tuple[Feeds, ...]
+    deciding: tuple[Feeds, ...]
+    reported: tuple[Feeds, ...]
+    unseen: bool
+
+
+_FOR_THREE_USES = 8
+"""Samples from which on the loss is measured on samples of their own."""
+
+
+def hold_out(calibration: Calibration) -> HeldOut:
+    """Return the samples with half of them held out, drawn by a fixed seed: data may be sorted, or alternate."""
+    samples = calibration.samples
+    if len(samples) < 2:
+        return HeldOut(samples, samples, samples, False)
+    order = np.random.default_rng(len(samples)).permutation(len(samples)).tolist()
+    fitted, deciding, reported = order[::2], order[1::2], order[1::2]
+    if unseen := len(samples) >= _FOR_THREE_USES:
+        deciding, reported = order[1::4], order[3::4]
+    first, second, third = (
+        tuple(samples[place] for place in sorted(places)) for places in (fitted, deciding, reported)
+    )
+    return HeldOut(first, second, third, unseen)
+
+
+def spread(samples: Sequence[Feeds], count: int) -> tuple[Feeds, ...]:
+    """Return at most so many samples, spread evenly over all of them."""
+    places = np.linspace(0, len(samples) - 1, min(count, len(samples))).round().astype(int)
+    return tuple(samples[place] for place in places)
 
 
 def shapes_from(arrays: Mapping[str, NDArray[Any]], graph: OnnxGraph, labels: str) -> dict[str, tuple[int, ...]]:

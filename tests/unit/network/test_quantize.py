@@ -57,7 +57,7 @@ def test_mlperf_tinys_networks_quantise(name: str) -> None:
     canonicalise(graph)
     result = quantise(graph, make_calibration({"input": zoo.calibration_data(name, 4)}, graph), search=False)
     assert_agrees(result)
-    assert result.decibels > 20
+    assert result.costs.decibels > 20
     kinds = set(ops(result.graph))
     assert kinds <= {"quantize", "conv2d", "dense", "global_average_pool", "reshape", "dequantize", "Softmax"}
     residuals = [node for node in result.graph.nodes if "residual_shift" in node.attributes]
@@ -91,7 +91,7 @@ def test_the_search_never_makes_the_end_worse_on_its_samples() -> None:
     canonicalise(graph)
     data = make_calibration({"input": zoo.calibration_data("mobilenet_v1", 2)}, graph)
     plain, searched = (quantise(graph, data, search=search) for search in (False, True))
-    assert searched.layers[-1].decibels > plain.layers[-1].decibels + 3
+    assert searched.costs.layers[-1].decibels > plain.costs.layers[-1].decibels + 3
 
 
 def test_the_file_is_plain_qdq(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_names_of_the_models_own_stay_apart_from_hilts(names: tuple[str, str, st
     sizes = (0.1, 10, 100)  # of each layer's weights, so that scales cannot be taken for one another
     constants = {f"w{place}": normal(4, 4, 1, 1) * np.float32(size) for place, size in enumerate(sizes)}
     result = quantised(model_of(layers, {"x": (1, 4, 5, 5)}, constants, (tensors[3], tensors[1])), search=True)
-    assert result.decibels > 25
+    assert result.costs.decibels > 25
     assert result.agreement.unexplained == 0
 
 
@@ -212,7 +212,7 @@ def test_operators_between_layers_become_integers(nodes: list[Any], expected: li
     assert_agrees(result)
     middle = [op for op in ops(result.graph) if op not in ("quantize", "dequantize")]
     assert middle == expected
-    assert result.decibels > 20
+    assert result.costs.decibels > 20
 
 
 def test_skips_add_into_the_sums_of_the_layer() -> None:
@@ -264,7 +264,7 @@ def test_a_transposed_convolution_has_one_weight_scale() -> None:
     node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 3])
     result = quantised(model_of([node], {"x": (1, 4, 5, 5)}, {"w": weights}), channel_block=1)
     assert_agrees(result)
-    assert result.decibels > 25
+    assert result.costs.decibels > 25
 
 
 @pytest.mark.parametrize("axis", [0, 1])

@@ -47,7 +47,7 @@ def runs_as_its_reference(model: Any, shapes: Mapping[str, Sequence[int]] | None
     ]  # fmt: skip
     result = quantise(graph, Calibration(tuple(samples)), search=False)
     assert result.agreement.unexplained == 0
-    assert result.decibels > 20
+    assert result.costs.decibels > 20
     network = import_proto(to_model(result.model), "odd")
     inputs = random_inputs(network)
     aim = target()

@@ -3,51 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hilt.network.calibration import Calibration, Feeds, Runner
+from hilt.network.calibration import Calibration, Feeds, Runner, hold_out, spread
 from hilt.network.graph import Graph, Node
 from hilt.network.onnx_graph import OnnxError, OnnxGraph, infer_shapes
 from hilt.network.onnx_import import import_graph
 from hilt.network.onnx_refusals import require_computable
+from hilt.network.quantize.costs import Costs, measure_costs
+from hilt.network.quantize.fit import fit
 from hilt.network.quantize.opset import lower_opset
-from hilt.network.quantize.qdq import Scales, write_qdq
+from hilt.network.quantize.qdq import write_qdq
 from hilt.network.quantize.regions import Regions, find_regions
-from hilt.network.quantize.scales import ScaleSearch, corrected_biases, initial_scales, layer_macs
-from hilt.network.quantize.statistics import observe, signal_to_noise
+from hilt.network.quantize.scales import layer_macs
 from hilt.network.reference import evaluate, evaluate_node
 
-_OBSERVED_SAMPLES = 32
-_SEARCH_SAMPLES = 8
-_REPORTED_SAMPLES = 8
+_COMPARED_SAMPLES = 8
 _ALIKE = 0.98
 """The share of a node's values in floats that must be ONNX Runtime's; near a step, a rounding error is a whole one."""
 _FLOAT_ERROR = 1e-3
-_REPORTED_MACS = 4e9
+_COMPARED_MACS = 4e9
 """Multiply-accumulates in float64 that comparing tensor by tensor may take."""
-
-
-@dataclass(frozen=True)
-class LayerCost:
-    """One layer's loss.
-
-    Attributes:
-        name: The layer's node.
-        op: Its operator.
-        macs: Multiply-accumulates of one inference.
-        exponent: k of its output's scale 2^-k.
-        decibels: Signal-to-noise ratio of its output against the float model.
-    """
-
-    name: str
-    op: str
-    macs: int
-    exponent: int
-    decibels: float
 
 
 @dataclass(frozen=True)
@@ -93,19 +73,19 @@ class Quantisation:
     Attributes:
         model: The QDQ model.
         graph: Its integer graph.
-        layers: The loss layer by layer.
-        decibels: Signal-to-noise ratio of the outputs.
+        costs: The loss by layer and by output.
         agreement: The comparison of the integer reference with ONNX Runtime.
         accuracy: With labels.
+        equalised: Tells whether channels were equalised.
         notes: Further facts, a line each.
     """
 
     model: OnnxGraph
     graph: Graph
-    layers: tuple[LayerCost, ...]
-    decibels: float
+    costs: Costs
     agreement: Agreement
     accuracy: ClassificationAccuracy | None
+    equalised: bool
     notes: tuple[str, ...]
 
 
@@ -139,32 +119,21 @@ def quantise(
         raise OnnxError(f"{graph.name} has no convolution or dense layer with constant weights: nothing for VTA to run")
     _require_finite(graph, regions)
     lower_opset(graph)
-    statistics = observe(graph, regions.tensors, calibration.first(_OBSERVED_SAMPLES).samples)
-    scales = initial_scales(graph, regions, statistics, channel_block)
-    measured = ScaleSearch(graph, regions, scales, calibration.first(_SEARCH_SAMPLES).samples)
-    level = measured.measure(scales)
-    corrected = replace(scales, biases=corrected_biases(graph, regions, scales, statistics))
-    if measured.measure_with_biases(corrected) > level:
-        scales = corrected
-    else:
-        measured.measure_with_biases(scales)
-    if search:
-        scales = measured.improve(scales, on_step)
-        if scales.biases:
-            scales.biases = corrected_biases(graph, regions, scales, statistics)
+    samples = hold_out(calibration)
+    fitted = fit(graph, samples, channel_block=channel_block, search=search, on_step=on_step)
+    graph, regions, scales = fitted.graph, fitted.regions, fitted.scales
     model = write_qdq(graph, regions, scales)
     infer_shapes(model)
     integers = import_graph(model)
     macs = sum(layer_macs(graph, layer) for layer in regions.layers)
-    samples = calibration.first(int(np.clip(_REPORTED_MACS / macs, 1, _REPORTED_SAMPLES))).samples
-    layers, decibels = _costs(graph, model, regions, scales, samples)
+    compared = spread(samples.reported, int(np.clip(_COMPARED_MACS / macs, 1, _COMPARED_SAMPLES)))
     return Quantisation(
         model,
         integers,
-        layers,
-        decibels,
-        compare(model, integers, samples),
+        measure_costs(graph, model, regions, scales, samples),
+        compare(model, integers, compared),
         measure_accuracy(graph, model, integers, calibration),
+        fitted.equalised,
         tuple(notes),
     )
 
@@ -174,31 +143,6 @@ def _require_finite(graph: OnnxGraph, regions: Regions) -> None:
         for name in filter(None, layer.node.inputs[1:3]):
             if not np.isfinite(graph.constants[name]).all():
                 raise OnnxError(f"node {layer.node.label} has NaN or infinity in {name}; export the model again")
-
-
-def _costs(
-    graph: OnnxGraph, model: OnnxGraph, regions: Regions, scales: Scales, samples: Sequence[Feeds]
-) -> tuple[tuple[LayerCost, ...], float]:
-    """Return each layer's loss, and that of the outputs."""
-    names = [layer.output for layer in regions.layers]
-    outputs = [name for name in graph.outputs if graph.dtypes.get(name) == "float32"]
-    ratios: dict[str, list[float]] = {name: [] for name in (*names, *outputs)}
-    wanted, given = Runner(graph, list(ratios)), Runner(model, list(ratios))
-    for feeds in samples:
-        first, second = wanted.run(feeds), given.run(feeds)
-        for name, values in ratios.items():
-            values.append(signal_to_noise({name: first[name]}, {name: second[name]}))
-    costs = tuple(
-        LayerCost(
-            layer.node.name,
-            layer.node.op,
-            layer_macs(graph, layer),
-            scales.groups[regions.groups[layer.output]],
-            float(np.mean(ratios[layer.output])),
-        )
-        for layer in regions.layers
-    )
-    return costs, float(np.mean([value for name in outputs for value in ratios[name]])) if outputs else 0.0
 
 
 def compare(model: OnnxGraph, integers: Graph, samples: Sequence[Feeds]) -> Agreement:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hilt.network.calibration import Feeds, Runner
+from hilt.network.calibration import Feeds, HeldOut, Runner, spread
 from hilt.network.onnx_graph import OnnxGraph
 from hilt.network.quantize.qdq import ScaleNames, Scales, quantised_weights, write_simulation
 from hilt.network.quantize.regions import LayerRegion, Regions
@@ -24,6 +25,9 @@ _LARGEST_RESIDUAL_SHIFT = 20
 _LARGEST_BIAS_BITS = 28
 _SEARCH_MACS = 4e11
 """Multiply-accumulates that the search may spend."""
+_SAMPLE_MACS = 4e9
+_FEWEST_SAMPLES, _MOST_SAMPLES = 8, 32
+"""Bounds of the samples of each set; between them as many as make `_SAMPLE_MACS` multiply-accumulates."""
 _LEAST_GAIN = 0.02
 """Decibels below which a change is no improvement."""
 
@@ -125,61 +129,61 @@ def _fit_products(regions: Regions, scales: Scales) -> list[bool]:
 class ScaleSearch:
     """Measures scales by the signal-to-noise ratio of the tensors that leave the int8 part."""
 
-    def __init__(self, graph: OnnxGraph, regions: Regions, scales: Scales, samples: Sequence[Feeds]) -> None:
-        """Compute the float model's tensors on the samples."""
+    def __init__(self, graph: OnnxGraph, regions: Regions, scales: Scales, samples: HeldOut) -> None:
+        """Compute the float model's tensors on the samples that scales are fitted to, and on those that decide."""
         self._graph = graph
         self._regions = regions
-        self._samples = samples
+        self._macs = sum(layer_macs(graph, layer) for layer in regions.layers)
+        count = int(np.clip(_SAMPLE_MACS / max(self._macs, 1), _FEWEST_SAMPLES, _MOST_SAMPLES))
+        self._ends = regions.ends or regions.tensors[-1:]
         self._names = ScaleNames.free_in(graph, scales)
-        ends = regions.ends or regions.tensors[-1:]
-        float_runner = Runner(graph, ends)
-        self._wanted = [
-            {name: array.astype(np.float32) for name, array in outputs.items()}
-            for outputs in float_runner.over(samples)
-        ]
-        self._ends = ends
-        self._runner = Runner(write_simulation(graph, regions, scales), ends)
-        self.evaluations = 0
+        floats = Runner(graph, self._ends)
+        self._fitted = _Set.of(spread(samples.fitted, count), floats)
+        self._deciding = _Set.of(spread(samples.deciding, count), floats)
+        self.use_constants_of(scales)
+        self._evaluated = 0
 
-    def measure_with_biases(self, scales: Scales) -> float:
-        """Return the same as `measure`, with the biases of `scales` from now on."""
+    def use_constants_of(self, scales: Scales) -> None:
+        """Take the biases and rounded weights of `scales` from now on."""
         self._runner = Runner(write_simulation(self._graph, self._regions, scales), self._ends)
-        return self.measure(scales)
 
     def measure(self, scales: Scales) -> float:
-        """Return the mean decibels over the samples."""
-        self.evaluations += 1
+        """Return the mean decibels over the deciding samples."""
+        return self._measure(scales, self._deciding)
+
+    def _measure(self, scales: Scales, samples: _Set) -> float:
+        self._evaluated += len(samples.feeds)
         feeds = self._names.feeds(scales)
         ratios = [
             signal_to_noise(wanted, given)
-            for wanted, given in zip(self._wanted, self._runner.over(self._samples, feeds), strict=True)
+            for wanted, given in zip(samples.wanted, self._runner.over(samples.feeds, feeds), strict=True)
         ]
         return float(np.mean(ratios))
 
     def improve(self, scales: Scales, on_step: Callable[[int, int], None] | None = None) -> Scales:
-        """Return scales that are better at the end, changed by one exponent at a time.
+        """Return scales changed by one exponent at a time, each change better on both sets of samples.
 
         Args:
             scales: The start.
-            on_step: Is called with evaluations done and allowed.
+            on_step: Is called with inferences done and allowed.
         """
-        allowed = self._allowed()
-        best, level = scales.copy(), self.measure(scales)
+        allowed = max(int(_SEARCH_MACS / max(self._macs, 1)), 1)
+        best, level, held = scales.copy(), self._measure(scales, self._fitted), self.measure(scales)
         changed = True
-        while changed and self.evaluations < allowed:
+        while changed and self._evaluated < allowed:
             changed = False
             for move in [*((key, "") for key in best.groups), *(("", key) for key in best.weights)]:
                 for step in (1, -1):
-                    if self.evaluations >= allowed:
+                    if self._evaluated >= allowed:
                         return best
                     candidate = self._moved(best, *move, step)
                     if candidate is None:
                         continue
-                    reached = self.measure(candidate)
+                    reached = self._measure(candidate, self._fitted)
                     if on_step is not None:
-                        on_step(self.evaluations, allowed)
-                    if reached > level + _LEAST_GAIN:
-                        best, level, changed = candidate, reached, True
+                        on_step(self._evaluated, allowed)
+                    if reached > level + _LEAST_GAIN and (unseen := self.measure(candidate)) > held + _LEAST_GAIN:
+                        best, level, held, changed = candidate, reached, unseen, True
                         break
         return best
 
@@ -194,9 +198,18 @@ class ScaleSearch:
         make_feasible(self._graph, self._regions, fitted)
         return moved if fitted.groups == moved.groups and fitted.weights == moved.weights else None
 
-    def _allowed(self) -> int:
-        macs = sum(layer_macs(self._graph, layer) for layer in self._regions.layers)
-        return max(int(_SEARCH_MACS / max(macs * len(self._samples), 1)), 1)
+
+@dataclass(frozen=True)
+class _Set:
+    """Samples, and the float model's tensors on each."""
+
+    feeds: tuple[Feeds, ...]
+    wanted: tuple[Feeds, ...]
+
+    @classmethod
+    def of(cls, feeds: tuple[Feeds, ...], runner: Runner) -> _Set:
+        wanted = ({name: array.astype(np.float32) for name, array in made.items()} for made in runner.over(feeds))
+        return cls(feeds, tuple(wanted))
 
 
 def layer_macs(graph: OnnxGraph, layer: LayerRegion) -> int:

@@ -1,0 +1,250 @@
+"""Classes of channels: all that one positive factor must reach for a float network to compute the same.
+
+A factor on a channel passes through Relu, poolings, moves and sums; a layer with constant weights ends it on
+both sides, since its weights can take factors up. Every other operator, the inputs and the outputs keep the factor 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode
+
+Ids = NDArray[np.int64]
+
+FIXED = 0
+"""The class of all channels that keep the factor 1."""
+_HOMOGENEOUS = frozenset(
+    (
+        "Abs", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "Identity", "LeakyRelu", "MaxPool", "Neg", "PRelu",
+        "Relu",
+    )
+)  # fmt: skip
+"""f(s * x) = s * f(x) for s > 0, channel by channel."""
+
+
+@dataclass(frozen=True)
+class _Channels:
+    """The classes along one axis of a tensor."""
+
+    axis: int
+    ids: Ids
+
+
+@dataclass(frozen=True)
+class LayerClasses:
+    """One layer with constant weights.
+
+    Attributes:
+        node: The Conv, ConvTranspose or Gemm.
+        outputs: The class of each output channel (CO,).
+        inputs: The class that each weight reads (CO, CI / groups).
+    """
+
+    node: OnnxNode
+    outputs: Ids
+    inputs: Ids
+
+    def matrix(self, graph: OnnxGraph) -> NDArray[np.float64]:
+        """Return the weights as (CO, CI / groups, taps)."""
+        weights = graph.constants[self.node.inputs[1]].astype(np.float64)
+        if self.node.op == "ConvTranspose":
+            weights = weights.swapaxes(0, 1)
+        return weights.reshape(*weights.shape[:2], -1)
+
+
+@dataclass(frozen=True)
+class ChannelClasses:
+    """A graph's classes.
+
+    Attributes:
+        count: How many there are, `FIXED` among them.
+        layers: The layers with constant weights.
+        tensors: The classes of each channel (the second axis) by tensor.
+    """
+
+    count: int
+    layers: tuple[LayerClasses, ...]
+    tensors: dict[str, Ids]
+
+
+def find_classes(graph: OnnxGraph, fixed: Iterable[str]) -> ChannelClasses:
+    """Return the classes of a canonical graph.
+
+    Args:
+        graph: The graph.
+        fixed: Further tensors that keep the factor 1.
+    """
+    return _Finder(graph).find([*graph.inputs, *graph.outputs, *fixed])
+
+
+def is_scalable(graph: OnnxGraph, node: OnnxNode) -> bool:
+    """Tell whether a node is a layer whose weights can take up factors of its channels."""
+    if node.domain or any(name and name not in graph.constants for name in node.inputs[1:]):
+        return False
+    if node.op == "Gemm":
+        return bool(node.attributes.get("transB", 0)) and not node.attributes.get("transA", 0)
+    if node.op == "ConvTranspose":
+        return bool(node.attributes.get("group", 1) == 1)
+    return node.op == "Conv"
+
+
+class _Finder:
+    """The state of find_classes: a forest of classes, and each tensor's channels."""
+
+    def __init__(self, graph: OnnxGraph) -> None:
+        self._graph = graph
+        self._parents = [FIXED]
+        self._channels: dict[str, _Channels] = {}
+        self._layers: list[tuple[OnnxNode, Ids, Ids]] = []
+
+    def find(self, fixed: Sequence[str]) -> ChannelClasses:
+        for node in self._graph.nodes:
+            made = self._layer(node) if is_scalable(self._graph, node) else self._passed(node)
+            if made is None:
+                for name in (*node.inputs, *node.outputs):
+                    self._fix(name)
+            else:
+                self._channels[node.outputs[0]] = made
+        for name in fixed:
+            self._fix(name)
+        roots = np.array([self._root(place) for place in range(len(self._parents))])
+        names, numbers = np.unique(roots, return_inverse=True)  # FIXED is the smallest and stays 0
+        return ChannelClasses(
+            len(names),
+            tuple(LayerClasses(node, numbers[outputs], numbers[inputs]) for node, outputs, inputs in self._layers),
+            {name: numbers[channels.ids] for name, channels in self._channels.items() if channels.axis == 1},
+        )
+
+    def _root(self, place: int) -> int:
+        while self._parents[place] != place:
+            self._parents[place] = self._parents[self._parents[place]]
+            place = self._parents[place]
+        return place
+
+    def _join(self, first: Ids, second: Ids) -> None:
+        for one, other in zip(first.reshape(-1).tolist(), second.reshape(-1).tolist(), strict=True):
+            low, high = sorted((self._root(one), self._root(other)))
+            self._parents[high] = low
+
+    def _fix(self, name: str) -> None:
+        if name in self._channels:
+            ids = self._channels[name].ids
+            self._join(ids, np.full(ids.shape, FIXED))
+
+    def _fresh(self, count: int) -> Ids:
+        start = len(self._parents)
+        self._parents += range(start, start + count)
+        return np.arange(start, start + count)
+
+    def _layer(self, node: OnnxNode) -> _Channels:
+        weights = self._graph.constants[node.inputs[1]]
+        channels = self._channels.get(node.inputs[0])
+        size = self._graph.shape(node.inputs[0])[1]
+        if channels is None or channels.axis != 1:
+            self._fix(node.inputs[0])
+            read = np.full(size, FIXED)
+        else:
+            read = channels.ids
+        groups = node.attributes.get("group", 1) if node.op == "Conv" else 1
+        made = self._fresh(weights.shape[1 if node.op == "ConvTranspose" else 0])
+        inputs = np.repeat(read.reshape(groups, -1), len(made) // groups, axis=0)
+        self._layers.append((node, made, inputs))
+        return _Channels(1, made)
+
+    def _passed(self, node: OnnxNode) -> _Channels | None:
+        """Return the output's channels if a node lets factors pass."""
+        if node.domain or node.subgraphs() or sum(map(bool, node.outputs)) != 1:
+            return None
+        read = [name for name in node.inputs if name and name not in self._graph.constants]
+        channels = [self._channels.get(name) for name in read]
+        if not channels or channels[0] is None:
+            return None
+        if len(read) == 1:
+            return self._moved(node, channels[0])
+        return self._combined(node, read, channels)
+
+    def _moved(self, node: OnnxNode, channels: _Channels) -> _Channels | None:
+        graph = self._graph
+        before, after = graph.shape(node.inputs[0]), graph.shape(node.outputs[0])
+        if node.inputs[0] in graph.constants:
+            return channels if node.op == "Mul" and before == after else None
+        if node.op in _HOMOGENEOUS or (node.op in ("Mul", "Div") and before == after):
+            return channels if len(before) == len(after) else None
+        if node.op == "Reshape":
+            return _reshaped(channels, before, after)
+        if node.op == "Transpose":
+            return _Channels(list(node.attributes["perm"]).index(channels.axis), channels.ids)
+        if node.op in ("Resize", "Pad"):
+            filled = node.op == "Pad" and self._fills(node)
+            return channels if before[channels.axis] == after[channels.axis] and not filled else None
+        if node.op == "Slice":
+            return self._sliced(node, channels, before)
+        return self._spread(node, channels) if node.op == "DepthToSpace" and channels.axis == 1 else None
+
+    def _fills(self, node: OnnxNode) -> bool:
+        """Tell whether a Pad writes other values than zeros and its input's."""
+        value = self._graph.constants[node.inputs[2]] if len(node.inputs) > 2 and node.inputs[2] else np.zeros(1)
+        return bool(np.any(value != 0))
+
+    def _sliced(self, node: OnnxNode, channels: _Channels, before: tuple[int, ...]) -> _Channels | None:
+        values = [self._graph.constants.get(name) if name else None for name in node.inputs[1:]]
+        if len(values) < 2 or values[0] is None or values[1] is None:
+            return None
+        axes = range(len(values[0])) if len(values) < 3 or values[2] is None else values[2].tolist()
+        steps = [1] * len(values[0]) if len(values) < 4 or values[3] is None else values[3].tolist()
+        ids = channels.ids
+        for start, end, axis, step in zip(values[0].tolist(), values[1].tolist(), axes, steps, strict=True):
+            if axis % len(before) == channels.axis:
+                if step <= 0:
+                    return None
+                ids = ids[start:end:step]
+        return _Channels(channels.axis, ids)
+
+    def _spread(self, node: OnnxNode, channels: _Channels) -> _Channels:
+        size = int(node.attributes["blocksize"]) ** 2
+        deep = node.attributes.get("mode", "DCR") == "DCR"
+        ids = channels.ids.reshape(size, -1) if deep else channels.ids.reshape(-1, size).T
+        for row in ids[1:]:
+            self._join(ids[0], row)
+        return _Channels(1, ids[0])
+
+    def _combined(self, node: OnnxNode, read: Sequence[str], channels: Sequence[_Channels | None]) -> _Channels | None:
+        """Return the channels of a sum, a Concat, or a product with a gate, whose own channels stay fixed."""
+        first, graph = channels[0], self._graph
+        after = graph.shape(node.outputs[0])
+        if first is None or (node.op != "Concat" and len(read) != 2):
+            return None
+        if node.op == "Mul":
+            gates = [place for place in (1, 0) if graph.shape(read[1 - place]) == after]
+            if not gates or channels[1 - gates[0]] is None or read[0] == read[1]:
+                return None
+            self._fix(read[gates[0]])
+            return channels[1 - gates[0]]
+        present = [part for part in channels if part is not None and part.axis == first.axis]
+        if len(present) != len(read) or len(node.inputs) != len(read):
+            return None
+        if node.op == "Concat" and node.attributes.get("axis", 0) % len(after) == first.axis:
+            return _Channels(first.axis, np.concatenate([part.ids for part in present]))
+        if node.op not in ("Add", "Sub", "Concat") or any(len(part.ids) != len(first.ids) for part in present):
+            return None
+        for part in present[1:]:
+            self._join(first.ids, part.ids)
+        return first
+
+
+def _reshaped(channels: _Channels, before: Sequence[int], after: Sequence[int]) -> _Channels | None:
+    """Return the channels behind a Reshape that keeps their axis, or merges the axes behind it into it."""
+    outer, inner = math.prod(before[: channels.axis]), math.prod(before[channels.axis + 1 :])
+    count = len(channels.ids)
+    for axis, size in enumerate(after):
+        if math.prod(after[:axis]) == outer and size % count == 0 and size > 0:
+            repeated = size // count
+            if repeated * math.prod(after[axis + 1 :]) == inner:
+                return _Channels(axis, np.repeat(channels.ids, repeated))
+    return None

@@ -1,0 +1,100 @@
+"""Fits a quantised model to calibration data; held-out samples decide each step, so that none costs quality."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from hilt.network.calibration import HeldOut, spread
+from hilt.network.onnx_graph import OnnxGraph
+from hilt.network.quantize.equalise import RULES, equalised
+from hilt.network.quantize.qdq import Scales
+from hilt.network.quantize.regions import Regions, find_regions
+from hilt.network.quantize.scales import ScaleSearch, corrected_biases, initial_scales
+from hilt.network.quantize.statistics import TensorStatistics, observe
+
+_OBSERVED_SAMPLES = 32
+_LEAST_EQUALISING_GAIN = 0.1
+"""Decibels that equalising must bring, since it changes the weights."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A float graph with the scales that were fitted to it.
+
+    Attributes:
+        graph: The graph, its channels equalised if that served.
+        regions: Its int8 part.
+        scales: The scales, biases and rounded weights.
+        equalised: Tells whether channels were equalised.
+    """
+
+    graph: OnnxGraph
+    regions: Regions
+    scales: Scales
+    equalised: bool
+
+
+@dataclass(frozen=True)
+class _Start:
+    """Scales tensor by tensor, and their decibels on the deciding samples."""
+
+    graph: OnnxGraph
+    regions: Regions
+    statistics: dict[str, TensorStatistics]
+    scales: Scales
+    search: ScaleSearch
+    decibels: float
+
+
+def fit(
+    graph: OnnxGraph,
+    samples: HeldOut,
+    *,
+    channel_block: int,
+    search: bool,
+    on_step: Callable[[int, int], None] | None,
+) -> Fitted:
+    """Return scales for a canonical graph.
+
+    Args:
+        graph: The graph.
+        samples: The calibration data by its use.
+        channel_block: Output channels that share a weight scale; 0 for one scale a layer.
+        search: Improve the scales by their effect at the end of the int8 part.
+        on_step: Is called during the search with inferences done and allowed.
+
+    Raises:
+        CalibrationError: The data cannot be computed.
+    """
+    plain = _start(graph, samples, channel_block)
+    best = plain
+    for rule in RULES:
+        made = equalised(graph, plain.regions.ends, plain.statistics, rule)
+        if made is None:
+            break
+        candidate = _start(made, samples, channel_block)
+        if candidate.decibels > best.decibels + (_LEAST_EQUALISING_GAIN if best is plain else 0):
+            best = candidate
+    scales = best.scales
+    if search:
+        scales = best.search.improve(scales, on_step)
+        if scales.biases:
+            scales.biases = corrected_biases(best.graph, best.regions, scales, best.statistics)
+    return Fitted(best.graph, best.regions, scales, best is not plain)
+
+
+def _start(graph: OnnxGraph, samples: HeldOut, channel_block: int) -> _Start:
+    """Return the scales that lose least tensor by tensor, with corrected biases if these serve."""
+    regions = find_regions(graph)
+    statistics = observe(graph, regions.tensors, spread(samples.fitted, _OBSERVED_SAMPLES))
+    scales = initial_scales(graph, regions, statistics, channel_block)
+    search = ScaleSearch(graph, regions, scales, samples)
+    level = search.measure(scales)
+    corrected = replace(scales, biases=corrected_biases(graph, regions, scales, statistics))
+    search.use_constants_of(corrected)
+    reached = search.measure(corrected)
+    if reached <= level:
+        search.use_constants_of(scales)
+        return _Start(graph, regions, statistics, scales, search, level)
+    return _Start(graph, regions, statistics, corrected, search, reached)
