@@ -68,7 +68,7 @@ def _solve(graph: OnnxGraph, classes: ChannelClasses, statistics: Mapping[str, T
 
 def _logs(layer: LayerClasses, graph: OnnxGraph) -> Logs:
     """Return the binary logarithm of the largest tap between each pair of channels (CO, CI / groups)."""
-    largest = np.abs(layer.matrix(graph)).max(axis=2)
+    largest = np.abs(layer.matrix(graph)).max(axis=2, initial=0)
     return np.where(largest > 0, np.log2(np.maximum(largest, 1e-300)), _NEVER)
 
 
@@ -87,13 +87,13 @@ def _ranges(layers: list[tuple[LayerClasses, Logs]], count: int, factors: Logs) 
     rows, columns = np.full(count, _NEVER), np.full(count, _NEVER)
     for layer, logs in layers:
         scaled = logs + factors[layer.outputs][:, None] - factors[layer.inputs]
-        row = scaled.max(axis=1)
+        row = scaled.max(axis=1, initial=_NEVER)
         present = row[row > _NEVER / 2]
         if not len(present):
             continue
         np.maximum.at(rows, layer.outputs, np.where(row > _NEVER / 2, row - np.quantile(present, 0.75), _NEVER))
         silent = scaled < _NEVER / 2
-        np.maximum.at(columns, layer.inputs, np.where(silent, _NEVER, scaled - scaled.max()))
+        np.maximum.at(columns, layer.inputs, np.where(silent, _NEVER, scaled - scaled.max(initial=_NEVER)))
     return rows, columns
 
 
@@ -102,7 +102,7 @@ def _aligned(classes: ChannelClasses, statistics: Mapping[str, TensorStatistics]
     home = np.arange(classes.count)
     for ids in classes.tensors.values():  # the tensors of a group share classes: join them by the smallest
         members = np.isin(home, home[ids])
-        home[members] = home[members].min()
+        home[members] = home[members].min(initial=classes.count)
     shifted = factors.copy()
     levels = _levels(classes, statistics)
     for place in np.unique(home):
