@@ -82,7 +82,9 @@ def print_result(result: Quantisation) -> None:
     for note in result.notes:
         typer.echo(note)
     costs = result.costs
-    kind = "held-out samples" if costs.unseen else "samples; more than 8 would leave some that nothing was fitted to"
+    kind = (
+        "held-out samples" if costs.unseen else "samples that also fitted the scales; from eight on half are held out"
+    )
     for output in costs.outputs:
         typer.echo(f"output {output.name}: {output.decibels:.1f} dB above the error of quantising")
     typer.echo(f"measured on {costs.samples} {kind}")

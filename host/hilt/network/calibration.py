@@ -50,23 +50,22 @@ class HeldOut:
     unseen: bool
 
 
-_FOR_THREE_USES = 8
-"""Samples from which on the loss is measured on samples of their own."""
+_FEWEST_TO_HOLD_OUT = 8
 
 
 def hold_out(calibration: Calibration) -> HeldOut:
-    """Return the samples with half of them held out, drawn by a fixed seed: data may be sorted, or alternate."""
+    """Return the samples with half of them held out, drawn by a fixed seed: data may be sorted, or alternate.
+
+    Too few samples serve every use.
+    """
     samples = calibration.samples
-    if len(samples) < 2:
+    if len(samples) < _FEWEST_TO_HOLD_OUT:
         return HeldOut(samples, samples, samples, False)
     order = np.random.default_rng(len(samples)).permutation(len(samples)).tolist()
-    fitted, deciding, reported = order[::2], order[1::2], order[1::2]
-    if unseen := len(samples) >= _FOR_THREE_USES:
-        deciding, reported = order[1::4], order[3::4]
     first, second, third = (
-        tuple(samples[place] for place in sorted(places)) for places in (fitted, deciding, reported)
+        tuple(samples[place] for place in sorted(places)) for places in (order[::2], order[1::4], order[3::4])
     )
-    return HeldOut(first, second, third, unseen)
+    return HeldOut(first, second, third, True)
 
 
 def spread(samples: Sequence[Feeds], count: int) -> tuple[Feeds, ...]:

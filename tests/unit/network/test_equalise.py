@@ -197,5 +197,4 @@ def test_half_of_the_samples_are_held_out() -> None:
     seen = [int(feeds["x"][0, 0]) for part in (uses.fitted, uses.deciding, uses.reported) for feeds in part]
     assert sorted(seen) == list(range(32))
     few = hold_out(Calibration(samples[:4]))
-    assert not few.unseen and len(few.fitted) == len(few.deciding) == 2
-    assert hold_out(Calibration(samples[:1])).fitted == samples[:1]
+    assert not few.unseen and few.fitted == few.deciding == few.reported == samples[:4]

@@ -159,7 +159,7 @@ class _Finder:
 
     def _passed(self, node: OnnxNode) -> _Channels | None:
         """Return the output's channels if a node lets factors pass."""
-        if node.domain or node.subgraphs() or sum(map(bool, node.outputs)) != 1:
+        if node.domain or node.subgraphs() or not node.outputs[0] or any(node.outputs[1:]):
             return None
         read = [name for name in node.inputs if name and name not in self._graph.constants]
         channels = [self._channels.get(name) for name in read]
