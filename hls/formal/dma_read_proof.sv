@@ -162,6 +162,7 @@ module dma_read_proof
           == 32'(u_port.bursts_q) + 32'(axi_req_o.arvalid) + 32'(dut.burst_ends_1_q));
       i_beats : assert (drained_q
           || 32'(dut.beats_q) == 32'(pending_q) + asked + 32'(dut.taken_1_q));
+      i_held : assert (16'(dut.held_q) == pending_q);
       i_few : assert (pending_q <= 16'(MaxBeats) && u_port.beat_q <= oldest);
       i_places : assert (u_port.write_q == (u_port.read_q ^ u_port.bursts_q[0])
           && u_port.bursts_q <= 2'(MaxBursts));

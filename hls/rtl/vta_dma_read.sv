@@ -197,6 +197,16 @@ module vta_dma_read
       bursts_q <= BurstsBits'(MaxBursts) && beats_q <= BeatsBits'(MaxBeats) && room_q
       == (bursts_q != BurstsBits'(MaxBursts) && beats_q <= BeatsBits'(MaxBeats - MaxBurstBeats)))
   else $error("more was asked for than there is room for");
+  // Beats that arrived and are not taken; what is taken leaves beats_q a cycle later.
+  logic [BeatsBits-1:0] held_q;
+  always_ff @(posedge clk_i) begin
+    if (beat_valid_o && axi_req_o.rready && !beat_taken_i) held_q <= held_q + 1'b1;
+    else if (!(beat_valid_o && axi_req_o.rready) && beat_taken_i) held_q <= held_q - 1'b1;
+    if (!rst_ni || drain_i) held_q <= '0;
+  end
+  assert_settled : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      bursts_q == '0 && !drain_i -> beats_q == held_q + BeatsBits'(taken_1_q))
+  else $error("vta_dma_read lost count of its beats: room was lost or made up");
   cover_waits : cover property (@(posedge clk_i) rst_ni && axi_req_o.arvalid && !axi_rsp_i.arready);
   cover_full : cover property (@(posedge clk_i) rst_ni && ask_valid && !room_q);
   cover_fault : cover property (@(posedge clk_i) rst_ni && fault_o);

@@ -87,15 +87,15 @@ module vta_execute
     .uop_i,
     .dst_o(dst_issue),
     .dst_row_o(dst_row),
+    .gemm_o(gemm_issue),
+    .operand_read_o,
     .inp_index_o,
     .wgt_index_o,
     .src_o(src_issue),
     .src_row_o(src_row),
     .src_bank_o(src_bank)
   );
-  assign gemm_issue = gemm_i ? dst_issue : '0;
   assign alu_issue = gemm_i ? '0 : dst_issue;
-  assign operand_read_o = gemm_issue != '0;
 
   // ---- GEMM: reads its operands when issued and its accumulators four cycles later --------------
   localparam int unsigned GemmStages = 6;

@@ -49,6 +49,8 @@ module vta_issue
   // GEMM: their operands.
   output banks_t                 dst_o,
   output rows_t                  dst_row_o,
+  output banks_t                 gemm_o,         // dst_o of a GEMM
+  output logic                   operand_read_o,  // gemm_o has a bank
   output logic [LogInpDepth-1:0] inp_index_o,
   output logic [LogWgtDepth-1:0] wgt_index_o,
   // The banks of sources that go in the cycle before their destinations; for each bank of a
@@ -284,16 +286,16 @@ module vta_issue
         for (int n = 0; n < 2; n++) begin
           for (int m = 0; m < 4; m++) begin
             checked.conflicts[n][m] = before_valid_q[m] &&
-                reads(checked.dst[n], checked.src[n], before_q[m]);
+                reads(checked.dst[n], dst_t'(checked.src[n]), before_q[m]);
           end
         end
-        checked.second_conflicts = reads(checked.dst[1], checked.src[1], checked.dst[0]);
+        checked.second_conflicts = reads(checked.dst[1], dst_t'(checked.src[1]), checked.dst[0]);
       end
     end
   end
 
-  function automatic logic reads(input dst_t dst, input src_t src, input dst_t earlier);
-    return dst == earlier || (two_tensors_q && dst_t'(src) == earlier);
+  function automatic logic reads(input dst_t dst, input dst_t src, input dst_t earlier);
+    return dst == earlier || (two_tensors_q && src == earlier);
   endfunction
 
   always_ff @(posedge clk_i) begin
@@ -455,16 +457,23 @@ module vta_issue
       src_banks = pair_q ? bank_of(src[0][0]) | bank_of(src[1][0]) : bank_of(src[0][0]);
   end
 
-  banks_t dst_q_o, src_q_o, src_bank_q;
+  // Those of a GEMM are registers of their own: the enable of the input and weight buffers drives
+  // every block of them.
+  banks_t dst_q_o, gemm_q_o, src_q_o, src_bank_q;
+  logic operand_read_q;
   rows_t dst_row_q, src_row_q;
   logic [LogInpDepth-1:0] inp_read_q;
   logic [LogWgtDepth-1:0] wgt_read_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       dst_q_o <= '0;
+      gemm_q_o <= '0;
+      operand_read_q <= 1'b0;
       src_q_o <= '0;
     end else begin
       dst_q_o <= dst_banks;
+      gemm_q_o <= gemm_q ? dst_banks : '0;
+      operand_read_q <= gemm_q && dst_issue_q;
       src_q_o <= src_banks;
     end
     dst_row_q <= dst[0][0] ? {dst_row[0], dst_row[1]} : {dst_row[1], dst_row[0]};
@@ -476,6 +485,8 @@ module vta_issue
 
   assign dst_o = dst_q_o;
   assign dst_row_o = dst_row_q;
+  assign gemm_o = gemm_q_o;
+  assign operand_read_o = operand_read_q;
   assign src_o = src_q_o;
   assign src_row_o = src_row_q;
   assign src_bank_o = src_bank_q;
@@ -506,6 +517,9 @@ module vta_issue
   assert_pair : assert property (@(posedge clk_i) disable iff (!rst_ni)
       dst_issue_q && pair_q -> head_q.valid == 2'b11 && head_q.fault == '0 && dst[0][0] != dst[1][0])
   else $error("two micro-ops went together that may not");
+  assert_gemm : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      operand_read_q == (gemm_q_o != '0) && (dst_q_o != '0 -> gemm_q_o == (gemm_i ? dst_q_o : '0)))
+  else $error("vta_issue: what goes is of another kind than its instruction");
   assert_phase : assert property (@(posedge clk_i) disable iff (!rst_ni)
       src_phase_q -> two_tensors_q)
   else $error("a source was read for an instruction that has none");

@@ -6,7 +6,7 @@
 BITSTREAM is a name of `hilt bitstream list` that hls/vivado builds. The design is mapped in parts (synthesis.py), and
 block RAM follows from the sizes of its RAMs (block_ram.py). Ends with status 1 where a design does not fit its part,
 and 2 for a name that is not among them. The interconnect around the accelerator is not counted: the table names it,
-and its size is Vivado's to say.
+and its size is Vivado's to say. Registers of DSP slices are packed on all families (synthesis.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import block_ram
-from synthesis import RAMS, TOP, UnknownBitstreamError, buildable, netlist
+from synthesis import TOP, UnknownBitstreamError, buildable, netlist
+
+from hilt.explore.area import PARTS
 
 
 @dataclass(frozen=True)
@@ -29,14 +31,6 @@ class Resources:
     dsp: int
     bram36: float
 
-
-# Resources of the parts (Zynq-7000 and Zynq UltraScale+ product tables).
-PARTS = {
-    "7z020": Resources(53_200, 106_400, 220, 140),
-    "xczu3eg": Resources(70_560, 141_120, 360, 216),
-    "xczu7ev": Resources(230_400, 460_800, 1_728, 312),
-    "xczu9eg": Resources(274_080, 548_160, 2_520, 912),
-}
 
 NOT_COUNTED = (
     "not counted: the block design's two SmartConnects (4 to 1, 1 to 1) and its proc_sys_reset;"
@@ -54,7 +48,7 @@ def count(design: dict[str, Any]) -> Resources:
     # A RAM64M8 is eight look-up tables, a RAM64M or RAM32M four, a shift register one.
     wide = total("RAM64M8", "RAM32M16")
     lut = total("LUT", "SRL") + 8 * wide + 4 * (total("RAM64M", "RAM32M") - wide) + total("RAM64X", "RAM32X")
-    return Resources(lut, total("FD"), total("DSP48"), block_ram.used(design, TOP, RAMS))
+    return Resources(lut, total("FD"), total("DSP48"), block_ram.used(design, TOP))
 
 
 def main(names: list[str]) -> int:
@@ -65,15 +59,15 @@ def main(names: list[str]) -> int:
         print(error)
         return 2
     fits = True
-    print(f"{'bitstream':16}{'part':24}{'LUT':>16}{'FF':>16}{'DSP':>14}{'BRAM36':>14}")
+    print(f"{'bitstream':20}{'part':22}{'LUT':>16}{'FF':>16}{'DSP':>14}{'BRAM36':>14}")
     for entry in entries:
         used = count(netlist(entry))
-        part = next(resources for prefix, resources in PARTS.items() if entry.part.startswith(prefix))
-        pairs = [(used.lut, part.lut), (used.ff, part.ff), (used.dsp, part.dsp), (used.bram36, part.bram36)]
+        part = next(limits for prefix, limits in PARTS.items() if entry.part.startswith(prefix))
+        pairs = list(zip((used.lut, used.ff, used.dsp, used.bram36), part, strict=True))
         columns = [f"{number:g}/{limit:g}" for number, limit in pairs]
         over = any(number > limit for number, limit in pairs)
         fits &= not over
-        print(f"{entry.name:16}{entry.part:24}{columns[0]:>16}{columns[1]:>16}{columns[2]:>14}{columns[3]:>14}"
+        print(f"{entry.name:20}{entry.part:22}{columns[0]:>16}{columns[1]:>16}{columns[2]:>14}{columns[3]:>14}"
               + ("  does not fit" if over else ""), flush=True)  # fmt: skip
     print(NOT_COUNTED)
     return 0 if fits else 1

@@ -12,6 +12,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
+import block_ram
+
 Bit = int
 Pin = tuple[str, int]
 
@@ -24,10 +26,10 @@ class Delays:
     nets: tuple[tuple[int, float], ...]
 
     @staticmethod
-    def of(table: dict[str, Any]) -> Delays:
-        """Return the delays of a table of delays.toml."""
-        nets = tuple((int(fan_out), float(delay)) for fan_out, delay in table["nets"])
-        return Delays({key: float(value) for key, value in table.items() if key != "nets"}, nets)
+    def of(table: dict[str, Any], nets: str = "nets") -> Delays:
+        """Return the delays of a table of delays.toml, with the nets of its key `nets` or `nets_routed`."""
+        steps = tuple((int(fan_out), float(delay)) for fan_out, delay in table[nets])
+        return Delays({key: float(value) for key, value in table.items() if not key.startswith("nets")}, steps)
 
     def net(self, fan_out: int) -> float:
         """Return the delay of a net that drives `fan_out` pins."""
@@ -95,10 +97,11 @@ def worst_paths(netlist: dict[str, Any], top: str, delays: Delays) -> list[Path]
     fan_out: dict[Bit, int] = defaultdict(int)
     for name, cell in module["cells"].items():
         parsed = _parse(name, cell)
-        for bits in parsed.inputs.values():
+        for port, bits in parsed.inputs.items():
+            pins = _pins(cell, port)
             for bit in bits:
                 if isinstance(bit, int):
-                    fan_out[bit] += 1
+                    fan_out[bit] += pins
         _add(graph, parsed, delays.cells, names)
     arrivals = _propagate(graph, fan_out, delays)
     paths = list(graph.internal)
@@ -109,6 +112,13 @@ def worst_paths(netlist: dict[str, Any], top: str, delays: Delays) -> list[Path]
             total = arrival.delay + net + setup
             paths.append(Path(total, arrival.cells + setup, arrival.levels, arrival.begin, end))
     return sorted(paths, key=lambda path: -path.delay)
+
+
+def _pins(cell: dict[str, Any], port: str) -> int:
+    """Return the pins behind a bit of a port: address and enables of a RAM go to each of its blocks."""
+    if cell["type"] in block_ram.RAMS and "data" not in port:
+        return block_ram.primitives(cell)
+    return 1
 
 
 def _net_names(module: dict[str, Any]) -> dict[Bit, str]:
@@ -237,6 +247,9 @@ def _number(text: Any) -> int:
     return int(str(text), 2) if set(str(text)) <= {"0", "1"} else int(text)
 
 
+_DSP_ENABLES = {"CEA2": "AREG", "CEB2": "BREG", "CEC": "CREG", "CED": "DREG", "CEM": "MREG", "CEP": "PREG"}
+
+
 def _dsp(graph: _Graph, cell: _Cell, delay: dict[str, float]) -> None:
     """Add a DSP slice: A, B, D -> (pre-adder) -> multiplier -> adder -> P, with the registers that it uses."""
     has = {
@@ -272,9 +285,11 @@ def _dsp(graph: _Graph, cell: _Cell, delay: dict[str, float]) -> None:
     if has["ADREG"] and (after := setup("A", from_ad=True)) is not None:
         inside = delay["dsp_register"] + after
         graph.internal.append(Path(inside, inside, 0, f"{name}.ADREG", f"{name} (inside)"))
-    if has["MREG"] and has["PREG"]:
+    if has["PREG"] and (has["MREG"] or has["CREG"]):
         inside = delay["dsp_register"] + delay["dsp_c"]
-        graph.internal.append(Path(inside, inside, 0, f"{name}.MREG", f"{name} (inside)"))
+        graph.internal.append(
+            Path(inside, inside, 0, f"{name}.{'MREG' if has['MREG'] else 'CREG'}", f"{name} (inside)")
+        )
     for port, through in (("C", "dsp_c"), ("PCIN", "dsp_cascade")):
         for bit in _bits(cell.inputs, port):
             if (port == "C" and has["CREG"]) or has["PREG"]:
@@ -284,7 +299,7 @@ def _dsp(graph: _Graph, cell: _Cell, delay: dict[str, float]) -> None:
             else:
                 for end in outputs:
                     graph.arcs[bit].append((end, delay[through], 1))
-    for port, register in (("CEA2", "AREG"), ("CEB2", "BREG"), ("CED", "DREG"), ("CEM", "MREG"), ("CEP", "PREG")):
+    for port, register in _DSP_ENABLES.items():
         if has[register]:
             graph.ends += [(bit, delay["ff_enable"], f"{name}.{port}") for bit in _bits(cell.inputs, port)]
     if any(has.values()):

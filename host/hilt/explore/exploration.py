@@ -73,7 +73,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A design's latency and area."""
+    """A design's latency, throughput and area."""
 
     design: Design
     schedule: NetworkSchedule
@@ -83,10 +83,15 @@ class Evaluation:
 
     @property
     def microseconds(self) -> float:
-        """Return the latency of one image; infinite where a layer has no schedule."""
+        """Return the latency, which is that of a whole batch; infinite where a layer has no schedule."""
         if self.schedule.reason:
             return float("inf")
         return self.schedule.microseconds(self.design.clock_hz)
+
+    @property
+    def images_a_second(self) -> float:
+        """Return the throughput; 0 where a layer has no schedule."""
+        return self.schedule.images / self.microseconds * 1e6
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -154,7 +159,7 @@ def explore(
 
 
 def front(evaluations: Sequence[Evaluation], part: str | None = None) -> list[int]:
-    """Return the places on the Pareto front of latency, look-up tables, DSP slices and block RAM.
+    """Return the places on the Pareto front of latency, throughput, look-up tables, DSP slices and block RAM.
 
     Designs without a schedule are left out, and with `part` those that do not fit it.
     """
@@ -189,7 +194,7 @@ def _usable(evaluations: Sequence[Evaluation], part: str | None) -> list[int]:
 
 def _front_of(evaluations: Sequence[Evaluation], places: Sequence[int]) -> list[int]:
     measures = [
-        (result.microseconds, result.area.lut, result.area.dsp, result.area.bram36)
+        (result.microseconds, -result.images_a_second, result.area.lut, result.area.dsp, result.area.bram36)
         for result in (evaluations[place] for place in places)
     ]
     return [places[row] for row in pareto_front(measures)]

@@ -1,4 +1,4 @@
-"""The page of an exploration: latency over area with the Pareto front, and the table of all designs."""
+"""The page of an exploration: latency and throughput over area with the Pareto front, and the table of all designs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def exploration_page(
     return page(f"Designs for {network}", sections)
 
 
-HEADER = ("design", "ms an image", "LUT", "FF", "DSP", "BRAM36", "note")
+HEADER = ("design", "latency ms", "images/s", "LUT", "FF", "DSP", "BRAM36", "note")
 
 
 def row(evaluation: Evaluation) -> tuple[str, ...]:
@@ -42,6 +42,7 @@ def row(evaluation: Evaluation) -> tuple[str, ...]:
     return (
         evaluation.design.title,
         latency_text(evaluation),
+        throughput_text(evaluation),
         f"{area.lut:,.0f}",
         f"{area.ff:,.0f}",
         f"{area.dsp:,.0f}",
@@ -51,15 +52,21 @@ def row(evaluation: Evaluation) -> tuple[str, ...]:
 
 
 def latency_text(evaluation: Evaluation) -> str:
-    """Return milliseconds an image, or a dash where a layer has no schedule."""
+    """Return milliseconds from a batch's first input to its last output, or a dash where a layer has no schedule."""
     return "-" if math.isinf(evaluation.microseconds) else f"{evaluation.microseconds / 1e3:,.3f}"
+
+
+def throughput_text(evaluation: Evaluation) -> str:
+    """Return images a second, or a dash where a layer has no schedule."""
+    return f"{evaluation.images_a_second:,.1f}" if evaluation.images_a_second else "-"
 
 
 def summary(network: str, evaluations: Sequence[Evaluation], on_front: Sequence[int]) -> str:
     """Return a sentence: how many designs, how many on the front, how many without a schedule."""
     without = sum(bool(evaluation.schedule.reason) for evaluation in evaluations)
     text = (
-        f"{len(evaluations)} designs for {network}, {len(on_front)} on the Pareto front of latency, LUT, DSP and BRAM"
+        f"{len(evaluations)} designs for {network}, {len(on_front)} on the Pareto front of latency, throughput, "
+        "LUT, DSP and BRAM"
     )
     return f"{text}, {without} without a schedule for a layer." if without else f"{text}."
 
@@ -94,7 +101,7 @@ def _plot(name: str, title: str, evaluations: Sequence[Evaluation], on_front: Se
     ]
     layout: dict[str, Any] = {
         "xaxis": {"title": {"text": title}, "rangemode": "tozero"},
-        "yaxis": {"title": {"text": "ms an image"}, "type": "log"},
+        "yaxis": {"title": {"text": "latency, ms"}, "type": "log"},
     }
     caption = f"Latency over {title}. Hover shows the parameters."
     return Plot(f"front-{name}", caption, [trace for trace in traces if trace is not None], layout)
@@ -119,7 +126,10 @@ def _points(
 
 def _hover(evaluation: Evaluation) -> str:
     area, design = evaluation.area, evaluation.design
-    lines = [design.title, f"{evaluation.microseconds / 1e3:,.3f} ms an image, batch {design.parameters.batch}"]
+    lines = [
+        design.title,
+        f"{latency_text(evaluation)} ms, {throughput_text(evaluation)} images/s, batch {design.parameters.batch}",
+    ]
     lines.append(f"{design.parameters.name}, bus {design.bus_bits} bit, {design.clock_hz / 1e6:g} MHz")
     lines.append(f"LUT {area.lut:,.0f}, FF {area.ff:,.0f}, DSP {area.dsp:,.0f}, BRAM {area.bram36:,.1f}")
     return "\n".join(lines)

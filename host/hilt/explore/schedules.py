@@ -55,8 +55,8 @@ class NetworkSchedule:
         return sum(layer.cycles * layer.count for layer in self.layers)
 
     def microseconds(self, clock_hz: float) -> float:
-        """Return the latency of one image, in microseconds."""
-        return self.cycles / self.images / clock_hz * 1e6
+        """Return the microseconds of one pass: the latency of each of its images."""
+        return self.cycles / clock_hz * 1e6
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""

@@ -109,6 +109,21 @@ def test_the_front_is_undominated() -> None:
         assert (place in front) <= (not beaten)
 
 
+def test_a_batch_has_its_whole_latency_and_does_not_push_out_the_fastest_image() -> None:
+    """Two images in 6.46 ms are more a second than one in 3.53 ms, and each waits longer."""
+
+    def made(cycles: int, images: int, lut: float) -> Evaluation:
+        schedule = NetworkSchedule((LayerSchedule(SMALL, 1, 0, {}, cycles, 1),), images)
+        return Evaluation(PYNQ, schedule, Area(lut, 1, 1, 1, "model"), 0.0)
+
+    single, batch = made(353_000, 1, 9.0), made(646_000, 2, 5.0)
+    assert (single.microseconds, batch.microseconds) == (3530, 6460)
+    assert batch.images_a_second == pytest.approx(309.6, abs=0.1) and single.images_a_second < batch.images_a_second
+    assert exploration.front([single, batch]) == [0, 1]
+    assert exploration.front([made(353_000, 1, 5.0), made(646_000, 2, 5.0)]) == [0, 1], "it has the throughput"
+    assert exploration.front([made(353_000, 2, 5.0), made(646_000, 2, 5.0)]) == [0]
+
+
 def test_a_part_that_is_too_small_takes_a_design_off_the_front(evaluated: tuple[Path, list[Evaluation]]) -> None:
     large = Evaluation(PYNQ, evaluated[1][0].schedule, Area(1e6, 1, 1, 1, "model"), 0.0)
     none = Evaluation(PYNQ, NetworkSchedule((), 1, "too large"), Area(1, 1, 1, 1, "model"), 0.0)

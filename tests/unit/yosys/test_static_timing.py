@@ -79,6 +79,22 @@ def test_a_ram_that_is_not_mapped_has_the_pins_of_block_ram() -> None:
     assert any(path.begin == "ram.data_o" and path.delay == pytest.approx(2.0 + 1.0 + 0.05) for path in analyse(cells))
 
 
+def test_the_address_of_a_ram_goes_to_each_of_its_blocks_and_its_data_to_one() -> None:
+    """2,048 words of 36 bits: two blocks."""
+    index, data = [2] + ["0"] * 10, [4] + ["0"] * 35
+    ports = {"clk_i": [1], "read_index_i": index, "data_i": data, "read_i": ["0"], "write_i": ["0"]}
+    cells = {"a": flip_flop(9, 2), "b": flip_flop(9, 4), "ram": cell("vta_ram", ports, {"data_o": [3]})}
+    delays = {path.end: path.delay for path in analyse(cells)}
+    assert delays["ram.read_index_i"] == pytest.approx(0.5 + 2.0 + 0.6), "two loads"
+    assert delays["ram.data_i"] == pytest.approx(0.5 + 1.0 + 0.7), "one"
+
+
+def test_routed_nets_are_a_table_of_their_own() -> None:
+    table = {"lut": 0.1, "nets": [[1, 0.5]], "nets_routed": [[1, 0.7]]}
+    assert (Delays.of(table).net(1), Delays.of(table, "nets_routed").net(1)) == (0.5, 0.7)
+    assert Delays.of(table).cells == {"lut": 0.1}
+
+
 def test_a_loop_and_an_unknown_cell_are_refused() -> None:
     loop = {
         "a": flip_flop(9, 2),
@@ -112,4 +128,4 @@ def test_a_late_path_is_a_problem() -> None:
     paths_ = analyse({"a": flip_flop(9, 2), "b": flip_flop(2, 4)})
     (period,) = (path.delay for path in paths_)
     assert problems(paths_, Limits(1000 / (period + 0.01), 1, 1)) == []
-    assert problems(paths_, Limits(1000, 1, 1)) == ["pins late at 1000 MHz: 1"]
+    assert problems(paths_, Limits(1000, 1, 1)) == ["pins late at 1000 MHz with routed nets: 1"]
