@@ -23,4 +23,20 @@ set boards [dict create \
     bitstream hilt-zcu102 part xczu9eg-ffvb1156-2-e parameters zcu102 isa 2
     ps zynq_ultra_ps_e clock_mhz 300 bus_bits 128 memory_ports 1 register_base 0xA0000000
   } \
+  pynq-z2-143 {
+    bitstream hilt-pynq-z2-143 part xc7z020clg400-1 parameters pynq isa 0
+    ps processing_system7 clock_mhz 142.857143 bus_bits 64 memory_ports 1 register_base 0x43C00000
+  } \
+  ultra96-2x16 {
+    bitstream hilt-ultra96-2x16 part xczu3eg-sbva484-1-e parameters batch2 isa 0
+    ps zynq_ultra_ps_e clock_mhz 300 bus_bits 128 memory_ports 1 register_base 0xA0000000
+  } \
+  zcu104-1x32 {
+    bitstream hilt-zcu104-1x32 part xczu7ev-ffvc1156-2-e parameters block32 isa 0
+    ps zynq_ultra_ps_e clock_mhz 300 bus_bits 128 memory_ports 1 register_base 0xA0000000
+  } \
+  zcu102-1x32 {
+    bitstream hilt-zcu102-1x32 part xczu9eg-ffvb1156-2-e parameters block32 isa 0
+    ps zynq_ultra_ps_e clock_mhz 300 bus_bits 128 memory_ports 1 register_base 0xA0000000
+  } \
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hilt.vta.accelerator import Accelerator, IsaRevision, load_parameters
+from hilt.vta.parameters import VTAParameters
 
 VARIANTS = {
     "pynq A": Accelerator(load_parameters("pynq"), IsaRevision.A),
@@ -16,4 +17,15 @@ VARIANTS = {
         replace(load_parameters("pynq"), log_inp_buff_size=13, log_wgt_buff_size=17), IsaRevision.B
     ),
     "zcu102 wide, 128-bit bus": Accelerator(load_parameters("zcu102"), IsaRevision.WIDE, bus_bits=128),
+}
+
+# Blocks of more than 16. Their Verilated models are large, so that `make test` runs one program of the first.
+WIDE_VARIANTS = {
+    "1x32 A, 128-bit bus": Accelerator(load_parameters("block32"), IsaRevision.A, bus_bits=128),
+    "2x32 B, 128-bit bus": Accelerator(
+        VTAParameters.from_name("2x32_i8w8a32_15_15_18_17"), IsaRevision.B, bus_bits=128
+    ),
+    "1x64 B, 128-bit bus": Accelerator(
+        VTAParameters.from_name("1x64_i8w8a32_15_15_19_17"), IsaRevision.B, bus_bits=128
+    ),
 }

@@ -174,9 +174,13 @@ BOARD_MODELS: dict[str, BoardModel] = {
         BoardModel("pynq_public", "pynq", **_ZYNQ, hazards="none", machine=NEWER),
         BoardModel("pynq_public_older", "pynq", **_ZYNQ, hazards="none", machine=OLDER),
         BoardModel("pynq_chisel", "pynq", **_ZYNQ, machine=CHISEL, isa=IsaRevision.B),
+        BoardModel("pynq_143", "pynq", **(_ZYNQ | {"clock_hz": 142_857_143, "read_latency": 46, "write_latency": 23})),
         BoardModel("ultra96", "ultra96", "xczu3eg-sbva484-1-e", **_ZYNQ_ULTRASCALE),
+        BoardModel("ultra96_2x16", "batch2", "xczu3eg-sbva484-1-e", **_ZYNQ_ULTRASCALE),
         BoardModel("zcu104", "zcu104", "xczu7ev-ffvc1156-2-e", **_ZYNQ_ULTRASCALE),
         BoardModel("zcu104_linux", "zcu104", "xczu7ev-ffvc1156-2-e", **_ZYNQ_ULTRASCALE, computer="arm64"),
+        BoardModel("zcu104_wide", "block32", "xczu7ev-ffvc1156-2-e", **_ZYNQ_ULTRASCALE),
         BoardModel("zcu102", "zcu102", "xczu9eg-ffvb1156-2-e", **_ZYNQ_ULTRASCALE),
+        BoardModel("zcu102_wide", "block32", "xczu9eg-ffvb1156-2-e", **_ZYNQ_ULTRASCALE),
     )
 }

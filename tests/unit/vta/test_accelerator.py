@@ -81,7 +81,7 @@ def test_nonsense_is_refused_with_the_field_named(tmp_path: Path, key: str, valu
 
 
 def test_files_that_are_no_parameters_say_so(tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match="no VTA parameters named 'pynk'; known are pynq"):
+    with pytest.raises(ParameterError, match="no VTA parameters named 'pynk'; known are .*pynq"):
         load_parameters("pynk")
     with pytest.raises(ParameterError, match="cannot read"):
         load_parameters(tmp_path / "missing.json")
