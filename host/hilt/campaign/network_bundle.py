@@ -161,7 +161,7 @@ def end_with_bundle(
         runs = {name: _profile(compiled, runner, inputs) for name, compiled in bundles.items()}
     chosen = min(runs, key=lambda name: runs[name][0].vta)
     after, arrays = runs[chosen]
-    verified = compare(arrays, evaluate(graph, inputs))
+    verified = compare(arrays, evaluate(graph, inputs, arrays))
     atomic_write_bytes(folder / BUNDLE, bundles[chosen].data)
     times = {name: [microseconds for microseconds, _ in options] for name, options in measured.items()}
     ending = TunedInference(folder / BUNDLE, graph.name, board, before, after, verified, chosen, times)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from hilt.network.quantize.quantizer import Quantisation
 
 
+_AUTO_DECIBELS = 20.0
+
+
 def quantize(
     model: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="A model in float, or quantised by others.")],
     calibration: Annotated[
@@ -31,6 +34,14 @@ def quantize(
     channel_block: Annotated[
         int, typer.Option(min=0, help="Output channels that share a weight scale; 0: one scale a layer.")
     ] = 0,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option("--float", metavar="NODE", help="Keep a node in float on the processor; `auto`: as --min-db 20."),
+    ] = None,
+    min_db: Annotated[
+        float | None,
+        typer.Option(min=0, max=60, help="Keep as few layers in float as bring each output to so many decibels."),
+    ] = None,
     search: Annotated[bool, typer.Option(help="Improve the scales by their effect on the outputs.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -38,6 +49,9 @@ def quantize(
     from hilt.network.quantize.files import quantise_file, write_model
 
     check_folder(output)
+    kept = [name for name in keep or [] if name != "auto"]
+    if min_db is None and len(kept) < len(keep or []):
+        min_db = _AUTO_DECIBELS
     result = quantise_file(
         model,
         calibration,
@@ -46,6 +60,8 @@ def quantize(
         values=read_values(value),
         channel_block=channel_block,
         search=search,
+        kept=kept,
+        least_decibels=min_db,
     )
     write_model(result.model, output)
     if as_json:
@@ -65,6 +81,7 @@ def values_of(result: Quantisation) -> dict[str, Any]:
         "signal_to_noise_db": result.costs.decibels,
         "samples": {"measured": result.costs.samples, "unseen": result.costs.unseen},
         "equalised": result.equalised,
+        "float": [asdict(node) for node in result.kept],
         "warnings": result.costs.warnings(),
         "agreement": asdict(result.agreement),
         "accuracy": None if result.accuracy is None else asdict(result.accuracy),
@@ -74,6 +91,8 @@ def values_of(result: Quantisation) -> dict[str, Any]:
 
 def print_result(result: Quantisation) -> None:
     """Print the loss by layer, and the other costs of quantising."""
+    from hilt.network.core_speed import CORTEX_A9
+
     listed = tables.table("layer", "operator", ">MMAC", ">scale", ">signal to noise")
     for layer in result.costs.layers:
         cells = (f"{layer.macs / 1e6:.2f}", f"2^{-layer.exponent}", f"{layer.decibels:.1f} dB")
@@ -88,6 +107,14 @@ def print_result(result: Quantisation) -> None:
     for output in costs.outputs:
         typer.echo(f"output {output.name}: {output.decibels:.1f} dB above the error of quantising")
     typer.echo(f"measured on {costs.samples} {kind}")
+    if result.kept:
+        names, seconds = ", ".join(node.name for node in result.kept), sum(node.seconds for node in result.kept)
+        macs = sum(node.macs for node in result.kept)
+        share = 100 * macs / max(macs + sum(layer.macs for layer in costs.layers), 1)
+        typer.echo(
+            f"in float on the processor: {names}; {share:.1f} % of the multiply-accumulates, "
+            f"about {1e3 * seconds:,.1f} ms on a {CORTEX_A9.name}"
+        )
     if result.equalised:
         typer.echo("channels were equalised: the float network computes the same with other weights")
     agreement = result.agreement

@@ -13,6 +13,8 @@ from hilt.cli.files import check_folder
 from hilt.cli.formatting import print_json
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from hilt.measure.interfaces import BoardEvent
@@ -51,7 +53,7 @@ def run_network(
     inputs = inputs_for(opened, input_file)
     with BoardRunner(board, tell) as runner:
         answer = runner.run(opened, data, encode_arrays(inputs, {}), repeat=repeat, keep=verify)
-    verified = compare(answer.arrays, reference_of(opened, data, inputs)) if verify else None
+    verified = compare(answer.arrays, reference_of(opened, data, inputs, answer.arrays)) if verify else None
     outputs = {output["name"]: answer.arrays[output["name"]] for output in opened.outputs}
     if output is not None:
         write_arrays(output, outputs)
@@ -108,12 +110,14 @@ def inputs_for(bundle: Bundle, path: Path | None) -> dict[str, NDArray[Any]]:
     return {tensor["name"]: arrays[tensor["name"]] for tensor in wanted}
 
 
-def reference_of(bundle: Bundle, data: bytes, inputs: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Return every tensor of the network by the host's integer reference."""
+def reference_of(
+    bundle: Bundle, data: bytes, inputs: dict[str, NDArray[Any]], board: Mapping[str, Any]
+) -> dict[str, NDArray[Any]]:
+    """Return every tensor of the network by the host's integer reference, each node on the board's own tensors."""
     from hilt.network.graph_file import graph_of
     from hilt.network.reference import evaluate
 
-    return dict(evaluate(graph_of(bundle, data), inputs))
+    return dict(evaluate(graph_of(bundle, data), inputs, board))
 
 
 def write_json(path: Path, value: object) -> None:

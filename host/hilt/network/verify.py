@@ -41,7 +41,8 @@ def compare(board: Mapping[str, Any], reference: Mapping[str, Any]) -> Verified:
             raise WrongTensorError(f"tensor {name} of the board is {actual.shape}, the reference's {expected.shape}")
         differs = actual != expected
         if np.issubdtype(actual.dtype, np.floating):
-            differs &= ~np.isclose(actual, expected, rtol=1e-5, atol=1e-6, equal_nan=True)
+            largest = float(np.abs(expected).max(initial=0, where=np.isfinite(expected)))
+            differs &= ~np.isclose(actual, expected, rtol=1e-5, atol=1e-6 + 1e-6 * largest, equal_nan=True)
         if differs.any():
             first = np.unravel_index(int(np.argmax(differs)), actual.shape)
             raise WrongTensorError(

@@ -98,7 +98,7 @@ def _ranges(layers: list[tuple[LayerClasses, Logs]], count: int, factors: Logs) 
 
 
 def _aligned(classes: ChannelClasses, statistics: Mapping[str, TensorStatistics], factors: Logs) -> Logs:
-    """Shift the factors of tensors that share classes so that the largest value is 127 times a power of two."""
+    """Shift the factors of tensors that share classes: the largest value becomes 127 times a near power of two."""
     home = np.arange(classes.count)
     for ids in classes.tensors.values():  # the tensors of a group share classes: join them by the smallest
         members = np.isin(home, home[ids])
@@ -109,8 +109,8 @@ def _aligned(classes: ChannelClasses, statistics: Mapping[str, TensorStatistics]
         members = home == place
         known = members & (levels > _NEVER)
         if place != FIXED and known.any():
-            top = float((levels + factors)[known].max()) - np.log2(127)
-            shifted[members] += np.round(top) - top
+            wanted = np.round(float(levels[known].max()) - np.log2(127)) + np.log2(127)
+            shifted[members] += wanted - float((levels + factors)[known].max())
     return shifted
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from hilt.atomic_write import atomic_write_bytes
@@ -24,6 +24,8 @@ def quantise_file(
     values: Mapping[str, float] | None = None,
     channel_block: int = 0,
     search: bool = True,
+    kept: Collection[str] = (),
+    least_decibels: float | None = None,
     on_step: Callable[[int, int], None] | None = None,
 ) -> Quantisation:
     """Quantise a model, float or quantised by others.
@@ -36,7 +38,9 @@ def quantise_file(
         values: Inputs that become constants.
         channel_block: Output channels that share a weight scale; 0 for one scale a layer.
         search: Improve the scales by their effect on the outputs.
-        on_step: Is called during the search with evaluations done and allowed.
+        kept: Nodes that stay in float on the processor.
+        least_decibels: Keep as few further layers in float as bring each output to so many decibels.
+        on_step: Is called during a search with steps done and allowed.
 
     Raises:
         OnnxError: The model cannot be read or has nothing for VTA.
@@ -55,7 +59,10 @@ def quantise_file(
     canonicalise(graph)
     notes += _changed_types(declared, graph)
     data = make_calibration(arrays, graph, labels)
-    return quantise(graph, data, channel_block=channel_block, search=search, on_step=on_step, notes=notes)
+    return quantise(
+        graph, data, channel_block=channel_block, search=search, kept=kept, least_decibels=least_decibels,
+        on_step=on_step, notes=notes,
+    )  # fmt: skip
 
 
 def _changed_types(declared: Mapping[str, str], graph: OnnxGraph) -> list[str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from hilt.network.calibration import HeldOut, spread
 from hilt.network.onnx_graph import OnnxGraph
 from hilt.network.quantize.equalise import RULES, equalised
+from hilt.network.quantize.keep import choose_kept
 from hilt.network.quantize.qdq import Scales
 from hilt.network.quantize.regions import Regions, find_regions
 from hilt.network.quantize.scales import ScaleSearch, corrected_biases, initial_scales
@@ -27,12 +28,14 @@ class Fitted:
         regions: Its int8 part.
         scales: The scales, biases and rounded weights.
         equalised: Tells whether channels were equalised.
+        kept: The nodes that stay in float.
     """
 
     graph: OnnxGraph
     regions: Regions
     scales: Scales
     equalised: bool
+    kept: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,9 @@ def fit(
     *,
     channel_block: int,
     search: bool,
-    on_step: Callable[[int, int], None] | None,
+    kept: Collection[str] = (),
+    least_decibels: float | None = None,
+    on_step: Callable[[int, int], None] | None = None,
 ) -> Fitted:
     """Return scales for a canonical graph.
 
@@ -62,31 +67,48 @@ def fit(
         samples: The calibration data by its use.
         channel_block: Output channels that share a weight scale; 0 for one scale a layer.
         search: Improve the scales by their effect at the end of the int8 part.
-        on_step: Is called during the search with inferences done and allowed.
+        kept: Nodes that stay in float.
+        least_decibels: Keep as few further layers in float as bring each output to so many; None for no further ones.
+        on_step: Is called during a search with steps done and allowed.
 
     Raises:
         CalibrationError: The data cannot be computed.
     """
-    plain = _start(graph, samples, channel_block)
-    best = plain
-    for rule in RULES:
-        made = equalised(graph, plain.regions.ends, plain.statistics, rule)
-        if made is None:
-            break
-        candidate = _start(made, samples, channel_block)
-        if candidate.decibels > best.decibels + (_LEAST_EQUALISING_GAIN if best is plain else 0):
-            best = candidate
+    best, is_plain = _equalised_start(graph, samples, channel_block, kept)
+    if least_decibels is not None:
+        chosen = choose_kept(
+            best.graph, samples, least_decibels, kept=kept, channel_block=channel_block, on_step=on_step
+        )
+        if chosen:
+            kept = (*kept, *chosen)
+            best = _start(best.graph, samples, channel_block, kept)
     scales = best.scales
     if search:
         scales = best.search.improve(scales, on_step)
         if scales.biases:
             scales.biases = corrected_biases(best.graph, best.regions, scales, best.statistics)
-    return Fitted(best.graph, best.regions, scales, best is not plain)
+    return Fitted(best.graph, best.regions, scales, not is_plain, tuple(kept))
 
 
-def _start(graph: OnnxGraph, samples: HeldOut, channel_block: int) -> _Start:
+def _equalised_start(
+    graph: OnnxGraph, samples: HeldOut, channel_block: int, kept: Collection[str]
+) -> tuple[_Start, bool]:
+    """Return the best start, and whether it is the graph as it was."""
+    plain = _start(graph, samples, channel_block, kept)
+    best = plain
+    for rule in RULES:
+        made = equalised(graph, plain.regions.ends, plain.statistics, rule)
+        if made is None:
+            break
+        candidate = _start(made, samples, channel_block, kept)
+        if candidate.decibels > best.decibels + (_LEAST_EQUALISING_GAIN if best is plain else 0):
+            best = candidate
+    return best, best is plain
+
+
+def _start(graph: OnnxGraph, samples: HeldOut, channel_block: int, kept: Collection[str]) -> _Start:
     """Return the scales that lose least tensor by tensor, with corrected biases if these serve."""
-    regions = find_regions(graph)
+    regions = find_regions(graph, kept)
     statistics = observe(graph, regions.tensors, spread(samples.fitted, _OBSERVED_SAMPLES))
     scales = initial_scales(graph, regions, statistics, channel_block)
     search = ScaleSearch(graph, regions, scales, samples)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.calibration import Calibration, Feeds, Runner, hold_out, spread
+from hilt.network.core_speed import CORTEX_A9, node_work, step_seconds
 from hilt.network.graph import Graph, Node
 from hilt.network.onnx_graph import OnnxError, OnnxGraph, infer_shapes
 from hilt.network.onnx_import import import_graph
 from hilt.network.onnx_refusals import require_computable
 from hilt.network.quantize.costs import Costs, measure_costs
 from hilt.network.quantize.fit import fit
+from hilt.network.quantize.keep import require_nodes
 from hilt.network.quantize.opset import lower_opset
 from hilt.network.quantize.qdq import write_qdq
 from hilt.network.quantize.regions import Regions, find_regions
@@ -67,6 +69,16 @@ class Agreement:
 
 
 @dataclass(frozen=True)
+class KeptNode:
+    """A node that stays in float on the processor: multiply-accumulates, and seconds by the model of a Cortex-A9."""
+
+    name: str
+    op: str
+    macs: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Quantisation:
     """A quantised model and its cost.
 
@@ -77,6 +89,7 @@ class Quantisation:
         agreement: The comparison of the integer reference with ONNX Runtime.
         accuracy: With labels.
         equalised: Tells whether channels were equalised.
+        kept: The nodes that stay in float.
         notes: Further facts, a line each.
     """
 
@@ -86,6 +99,7 @@ class Quantisation:
     agreement: Agreement
     accuracy: ClassificationAccuracy | None
     equalised: bool
+    kept: tuple[KeptNode, ...]
     notes: tuple[str, ...]
 
 
@@ -95,6 +109,8 @@ def quantise(
     *,
     channel_block: int = 0,
     search: bool = True,
+    kept: Collection[str] = (),
+    least_decibels: float | None = None,
     on_step: Callable[[int, int], None] | None = None,
     notes: Sequence[str] = (),
 ) -> Quantisation:
@@ -105,7 +121,9 @@ def quantise(
         calibration: Samples, and labels if accuracy is asked for.
         channel_block: Output channels that share a weight scale; 0 for one scale a layer.
         search: Improve the scales by their effect on the outputs.
-        on_step: Is called during the search with evaluations done and allowed.
+        kept: Nodes that stay in float on the processor.
+        least_decibels: Keep as few further layers in float as bring each output to so many decibels.
+        on_step: Is called during a search with steps done and allowed.
         notes: Facts to hand on.
 
     Raises:
@@ -114,13 +132,20 @@ def quantise(
         CalibrationError: The data cannot be computed.
     """
     require_computable(graph)
-    regions = find_regions(graph)
+    require_nodes(graph, kept)
+    regions = find_regions(graph, kept)
     if not regions.layers:
-        raise OnnxError(f"{graph.name} has no convolution or dense layer with constant weights: nothing for VTA to run")
+        others = " beside those kept in float" if kept else ""
+        raise OnnxError(
+            f"{graph.name} has no convolution or dense layer with constant weights{others}: nothing for VTA to run"
+        )
     _require_finite(graph, regions)
     lower_opset(graph)
     samples = hold_out(calibration)
-    fitted = fit(graph, samples, channel_block=channel_block, search=search, on_step=on_step)
+    fitted = fit(
+        graph, samples, channel_block=channel_block, search=search, kept=kept, least_decibels=least_decibels,
+        on_step=on_step,
+    )  # fmt: skip
     graph, regions, scales = fitted.graph, fitted.regions, fitted.scales
     model = write_qdq(graph, regions, scales)
     infer_shapes(model)
@@ -134,7 +159,18 @@ def quantise(
         compare(model, integers, compared),
         measure_accuracy(graph, model, integers, calibration),
         fitted.equalised,
+        _price(integers, fitted.kept),
         tuple(notes),
+    )
+
+
+def _price(graph: Graph, kept: Collection[str]) -> tuple[KeptNode, ...]:
+    """Return the nodes that stay in float, with their time on a Cortex-A9."""
+    return tuple(
+        KeptNode(node.name, node.op, work.macs, step_seconds(CORTEX_A9, "native", work))
+        for node in graph.nodes
+        if node.name in kept
+        for work in [node_work(graph, node)]
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -60,20 +61,21 @@ class Regions:
         return [name for name in self.tensors if self.groups[name] == group]
 
 
-def find_regions(graph: OnnxGraph) -> Regions:
-    """Return the plan for a canonical graph.
+def find_regions(graph: OnnxGraph, kept: Collection[str] = ()) -> Regions:
+    """Return the plan for a canonical graph, whose nodes named in `kept` stay in float.
 
     A tensor becomes int8 if a layer makes it. It does so too if a layer further on depends on it and every operator
     between can be computed on int8. Tensors after the last layer stay float.
     """
-    return _Finder(graph).find()
+    return _Finder(graph, kept).find()
 
 
 class _Finder:
     """The state of find_regions."""
 
-    def __init__(self, graph: OnnxGraph) -> None:
+    def __init__(self, graph: OnnxGraph, kept: Collection[str]) -> None:
         self._graph = graph
+        self._kept = kept
         self._consumers = graph.consumers()
         self._producers = graph.producers()
         self._on_int8: set[int] = set()
@@ -101,7 +103,7 @@ class _Finder:
 
     def _is_layer(self, node: OnnxNode) -> bool:
         graph = self._graph
-        if node.domain or node.op not in LAYERS or node.inputs[1] not in graph.constants:
+        if node.domain or node.op not in LAYERS or node.name in self._kept or node.inputs[1] not in graph.constants:
             return False
         if len(node.inputs) > 2 and node.inputs[2] and node.inputs[2] not in graph.constants:
             return False
@@ -128,7 +130,7 @@ class _Finder:
     def _computes_int8(self, node: OnnxNode, able: set[str], roots: dict[str, str]) -> bool:
         """Tell whether a node can read and write int8."""
         graph = self._graph
-        if node.domain or graph.dtypes.get(node.outputs[0]) != "float32":
+        if node.domain or node.name in self._kept or graph.dtypes.get(node.outputs[0]) != "float32":
             return False
         read = [name for name in node.inputs if name and name not in graph.constants]
         if not read or any(name not in able for name in read):

@@ -1,0 +1,130 @@
+"""Layers that stay in float on the processor: named ones, and the fewest that bring the outputs to an aim."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from hilt.cli.main import run
+from hilt.network.onnx_graph import OnnxError
+from hilt.network.quantize.quantizer import quantise
+from hilt.network.reference import evaluate
+
+from .models import Array, canonical, model_of, run_float, samples_for, saved
+
+RANDOM = np.random.default_rng(9)
+_FIRST = RANDOM.bit_generator.state
+LAYERS = ("first", "wild", "third", "last")
+
+
+@pytest.fixture(autouse=True)
+def _same_numbers_alone() -> None:
+    """Give each test the same numbers whether or not others ran before it."""
+    RANDOM.bit_generator.state = _FIRST
+
+
+def wild_model() -> Any:
+    """Return four convolutions; the second has weights of very different sizes, which no equalising reaches."""
+    weights: dict[str, Array] = {
+        name: RANDOM.normal(0, 0.5, (8, 3 if name == "first" else 8, 3, 3)).astype(np.float32) for name in LAYERS
+    }
+    weights["wild"] *= np.float32(0.003)
+    weights["wild"][:, :, 1, 1] += np.where(np.eye(8) > 0, 1, 0).astype(np.float32)
+    weights["sum"] = np.array([[1.0] * 8] * 8, np.float32).reshape(8, 8, 1, 1)
+    nodes: list[Any] = []
+    before = "x"
+    for name in LAYERS:
+        nodes.append(helper.make_node("Conv", [before, name], [f"{name}_sums"], pads=[1] * 4, name=name))
+        nodes.append(helper.make_node("Sigmoid", [f"{name}_sums"], [f"{name}_out"], name=f"{name}_sigmoid"))
+        before = f"{name}_out"
+    nodes.append(helper.make_node("Conv", [before, "sum"], ["y"], name="sum"))
+    return model_of(nodes, {"x": (1, 3, 8, 8)}, weights)
+
+
+def test_a_named_layer_runs_in_float_on_the_processor() -> None:
+    model = wild_model()
+    graph = canonical(model)
+    result = quantise(graph, samples_for(graph, 16), search=False, kept=["wild"])
+    assert [node.name for node in result.kept] == ["wild"]
+    assert result.kept[0].macs == 8 * 8 * 9 * 64 and 0 < result.kept[0].seconds < 1
+    layers = {node.name: node.op for node in result.graph.nodes}
+    assert layers["wild"] == "Conv" and layers["first"] == "conv2d"
+    feeds = samples_for(graph, 1, seed=5).samples[0]
+    (wanted,), given = run_float(model, feeds), evaluate(result.graph, feeds)[result.graph.outputs[0]]
+    np.testing.assert_allclose(given, wanted, atol=0.05 * float(np.abs(wanted).max()))
+
+
+def test_the_fewest_layers_that_reach_the_aim_stay_in_float() -> None:
+    graph = canonical(wild_model())
+    samples = samples_for(graph, 24)
+    plain = quantise(graph, samples, search=False)
+    decibels = plain.costs.outputs[0].decibels
+    assert not plain.kept
+    better = quantise(graph, samples, search=False, least_decibels=decibels + 3)
+    assert better.costs.outputs[0].decibels > decibels + 2.5
+    assert 0 < len(better.kept) < len(LAYERS)
+    fewer = quantise(graph, samples, search=False, kept=[node.name for node in better.kept][1:])
+    assert fewer.costs.outputs[0].decibels < better.costs.outputs[0].decibels
+    assert not quantise(graph, samples, search=False, least_decibels=decibels - 3).kept
+
+
+def test_an_aim_out_of_reach_leaves_one_layer_on_vta() -> None:
+    weights = {
+        "a": RANDOM.normal(0, 1, (8, 3, 1, 1)).astype(np.float32),
+        "b": np.eye(8, dtype=np.float32)[..., None, None],
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "a"], ["s"], name="a"),
+        helper.make_node("Sigmoid", ["s"], ["t"]),
+        helper.make_node("Conv", ["t", "b"], ["y"], name="b"),
+    ]
+    graph = canonical(model_of(nodes, {"x": (1, 3, 8, 8)}, weights))
+    result = quantise(graph, samples_for(graph, 16), search=False, least_decibels=60)
+    assert len(result.costs.layers) == len(result.kept) == 1
+
+
+def test_a_node_that_is_not_there_is_refused() -> None:
+    graph = canonical(wild_model())
+    with pytest.raises(OnnxError, match=r"test has no node firts to keep in float; did you mean first"):
+        quantise(graph, samples_for(graph, 8), kept=["firts"])
+    with pytest.raises(OnnxError, match="beside those kept in float: nothing for VTA to run"):
+        quantise(graph, samples_for(graph, 8), kept=[*LAYERS, "sum"])
+
+
+def test_the_command_names_the_layers_the_price_and_the_remedy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph_path = saved(wild_model(), tmp_path / "wild.onnx")
+    np.savez(tmp_path / "data.npz", x=RANDOM.normal(0, 1, (16, 3, 8, 8)).astype(np.float32))
+    command = ["quantize", str(graph_path), "--calibration", str(tmp_path / "data.npz"), "--no-search"]
+    assert run([*command, "-o", str(tmp_path / "q.onnx"), "--float", "wild"]) == 0
+    printed = capsys.readouterr().out
+    assert "in float on the processor: wild;" in printed and "ms on a Cortex-A9" in printed
+    assert "measured on 4 held-out samples" in printed
+    assert run([*command, "-o", str(tmp_path / "q.onnx"), "--float", "auto", "--json"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["outputs"][0]["name"] == "y" and figures["samples"] == {"measured": 4, "unseen": True}
+
+
+def test_a_poor_output_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    weights = {"a": RANDOM.normal(0, 1, (4, 3, 1, 1)).astype(np.float32), "b": np.full((4, 4, 1, 1), 4, np.float32)}
+    weights["b"][:, 1::2] = -4
+    weights["b"][:, 0, 0, 0] += 0.01
+    weights["a"][1] = weights["a"][0]
+    weights["a"][3] = weights["a"][2]
+    nodes = [
+        helper.make_node("Conv", ["x", "a"], ["s"], name="a"),
+        helper.make_node("Conv", ["s", "b"], ["y"], name="b"),
+    ]
+    path = saved(model_of(nodes, {"x": (1, 3, 8, 8)}, weights), tmp_path / "difference.onnx")
+    np.savez(tmp_path / "data.npz", x=RANDOM.normal(0, 1, (16, 3, 8, 8)).astype(np.float32))
+    assert (
+        run(["quantize", str(path), "--calibration", str(tmp_path / "data.npz"), "-o", str(tmp_path / "q.onnx")]) == 0
+    )
+    error = capsys.readouterr().err
+    assert error.startswith("warning: output y is only ") and "--min-db 20, or --float " in error
