@@ -6,44 +6,18 @@ from typing import Any, Callable, Dict, Mapping, Sequence
 
 import numpy as np
 
+from hilt_runtime import functions
+
 Inputs = Sequence[Any]
 Attributes = Mapping[str, Any]
-
-
-def _sigmoid(x: np.ndarray) -> Any:
-    small = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1 / (1 + small), small / (1 + small)).astype(x.dtype)
-
-
-def _erf(x: np.ndarray) -> Any:
-    """Return the error function, to 1.2e-7 (the rational approximation of Numerical Recipes, erfc Chebyshev)."""
-    coefficients = (
-        -1.26551223,
-        1.00002368,
-        0.37409196,
-        0.09678418,
-        -0.18628806,
-        0.27886807,
-        -1.13520398,
-        1.48851587,
-        -0.82215223,
-        0.17087277,
-    )
-    size = np.abs(x).astype(np.float64)
-    t = 1 / (1 + 0.5 * size)
-    polynomial = np.zeros_like(size)
-    for coefficient in reversed(coefficients):
-        polynomial = polynomial * t + coefficient
-    complement = t * np.exp(-size * size + polynomial)
-    return (np.sign(x) * (1 - complement)).astype(x.dtype)
 
 
 def _clip(inputs: Inputs, attributes: Attributes) -> Any:
     data = _first(inputs)
     low = inputs[1] if len(inputs) > 1 else None
     high = inputs[2] if len(inputs) > 2 else None
-    data = data if low is None else np.maximum(data, low)
-    return data if high is None else np.minimum(data, high)
+    data = data if low is None else np.where(data < low, low, data).astype(data.dtype)
+    return data if high is None else np.where(data > high, high, data).astype(data.dtype)
 
 
 def _hard_sigmoid(x: np.ndarray, alpha: float, beta: float) -> Any:
@@ -62,15 +36,19 @@ def _modulo(inputs: Inputs, attributes: Attributes) -> Any:
 
 
 def _power(left: np.ndarray, right: np.ndarray) -> Any:
-    return np.power(left, right).astype(left.dtype)
+    if left.dtype != np.float32:
+        return np.power(left, right).astype(left.dtype)
+    if np.size(right) == 1 and np.ndim(right) <= left.ndim and float(np.ravel(right)[0]) in (2.0, 0.5):
+        return left * left if float(np.ravel(right)[0]) == 2.0 else np.sqrt(left)
+    return np.power(left.astype(np.float64), right).astype(left.dtype)
 
 
 def _gelu(inputs: Inputs, attributes: Attributes) -> Any:
     x = _first(inputs)
     if attributes.get("approximate", "none") == "tanh":
         inner = np.float32(np.sqrt(2 / np.pi)) * (x + np.float32(0.044715) * x * x * x)
-        return (0.5 * x * (1 + np.tanh(inner))).astype(x.dtype)
-    return (0.5 * x * (1 + _erf(x / np.float32(np.sqrt(2))))).astype(x.dtype)
+        return (0.5 * x * (1 + functions.tanh(inner).astype(x.dtype))).astype(x.dtype)
+    return (0.5 * x * (1 + functions.erf(x / np.float32(np.sqrt(2))).astype(x.dtype))).astype(x.dtype)
 
 
 def _first(inputs: Inputs) -> Any:
@@ -101,19 +79,36 @@ def _over_all(function: Callable[..., Any]) -> Callable[[Inputs, Attributes], An
     return apply
 
 
-def _softplus(x: np.ndarray) -> Any:
-    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+def _wide(function: Callable[[Any], Any]) -> Callable[[Inputs, Attributes], Any]:
+    """Return an operator that computes in float64 and rounds once."""
+    return lambda inputs, attributes: np.asarray(function(np.asarray(_first(inputs), np.float64))).astype(
+        _first(inputs).dtype
+    )
+
+
+def _of_two(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a maximum or minimum whose zero is +0: which of +0 and -0 numpy returns depends on its build."""
+
+    def apply(left: np.ndarray, right: np.ndarray) -> Any:
+        result = function(left, right)
+        return result + result.dtype.type(0)
+
+    return apply
+
+
+def _expm1(x: np.ndarray) -> Any:
+    return functions.expm1(np.where(x > 0, x.dtype.type(0), x)).astype(x.dtype)
 
 
 def _celu(x: np.ndarray, alpha: np.float32) -> Any:
-    return (np.maximum(x, 0) + np.minimum(0, alpha * np.expm1(np.minimum(x, 0) / alpha))).astype(x.dtype)
+    return (np.maximum(x, 0) + np.minimum(0, alpha * _expm1(x / alpha))).astype(x.dtype)
 
 
 def _selu(inputs: Inputs, attributes: Attributes) -> Any:
     x = _first(inputs)
     alpha = np.float32(attributes.get("alpha", 1.67326319217681884765625))
     gamma = np.float32(attributes.get("gamma", 1.05070102214813232421875))
-    return (gamma * np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))).astype(x.dtype)
+    return (gamma * np.where(x > 0, x, alpha * _expm1(x))).astype(x.dtype)
 
 
 def _shrink(inputs: Inputs, attributes: Attributes) -> Any:
@@ -123,26 +118,26 @@ def _shrink(inputs: Inputs, attributes: Attributes) -> Any:
 
 OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {
     "Abs": _unary(np.abs),
-    "Acos": _unary(np.arccos),
-    "Acosh": _unary(np.arccosh),
+    "Acos": _wide(np.arccos),
+    "Acosh": _wide(np.arccosh),
     "Add": _binary(np.add),
     "And": _binary(np.logical_and),
-    "Asin": _unary(np.arcsin),
-    "Asinh": _unary(np.arcsinh),
-    "Atan": _unary(np.arctan),
-    "Atanh": _unary(np.arctanh),
+    "Asin": _wide(np.arcsin),
+    "Asinh": _wide(np.arcsinh),
+    "Atan": _wide(np.arctan),
+    "Atanh": _wide(np.arctanh),
     "Ceil": _unary(np.ceil),
     "Celu": lambda i, a: _celu(_first(i), np.float32(a.get("alpha", 1.0))),
     "Clip": _clip,
-    "Cos": _unary(np.cos),
-    "Cosh": _unary(np.cosh),
+    "Cos": _wide(np.cos),
+    "Cosh": _wide(np.cosh),
     "Div": _binary(_divide),
-    "Elu": lambda i, a: np.where(
-        _first(i) > 0, _first(i), np.float32(a.get("alpha", 1.0)) * np.expm1(np.minimum(_first(i), 0))
-    ).astype(_first(i).dtype),
+    "Elu": lambda i, a: np.where(_first(i) > 0, _first(i), np.float32(a.get("alpha", 1.0)) * _expm1(_first(i))).astype(
+        _first(i).dtype
+    ),
     "Equal": _binary(np.equal),
-    "Erf": _unary(_erf),
-    "Exp": _unary(np.exp),
+    "Erf": _unary(functions.erf),
+    "Exp": _unary(functions.exp),
     "Floor": _unary(np.floor),
     "Gelu": _gelu,
     "Greater": _binary(np.greater),
@@ -156,11 +151,11 @@ OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {
     ),
     "Less": _binary(np.less),
     "LessOrEqual": _binary(np.less_equal),
-    "Log": _unary(np.log),
-    "Max": _over_all(np.maximum),
+    "Log": _unary(functions.log),
+    "Max": _over_all(_of_two(np.maximum)),
     "Mean": lambda i, a: (_over_all(np.add)(i, a) / np.float32(len(i))).astype(_first(i).dtype),
-    "Min": _over_all(np.minimum),
-    "Mish": _unary(lambda x: x * np.tanh(_softplus(x))),
+    "Min": _over_all(_of_two(np.minimum)),
+    "Mish": _unary(lambda x: x * functions.tanh(functions.softplus(x))),
     "Mod": _modulo,
     "Mul": _binary(np.multiply),
     "Neg": _unary(np.negative),
@@ -169,21 +164,21 @@ OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {
     "PRelu": lambda i, a: np.where(_first(i) >= 0, _first(i), i[1] * _first(i)).astype(_first(i).dtype),
     "Pow": _binary(_power),
     "Reciprocal": _unary(np.reciprocal),
-    "Relu": lambda i, a: np.maximum(_first(i), 0),
+    "Relu": lambda i, a: np.where(_first(i) <= 0, 0, _first(i)).astype(_first(i).dtype),
     "Round": _unary(np.rint),
     "Selu": _selu,
     "Shrink": _shrink,
-    "Sigmoid": _unary(_sigmoid),
+    "Sigmoid": _unary(functions.sigmoid),
     "Sign": _unary(np.sign),
-    "Sin": _unary(np.sin),
-    "Sinh": _unary(np.sinh),
-    "Softplus": _unary(_softplus),
+    "Sin": _wide(np.sin),
+    "Sinh": _wide(np.sinh),
+    "Softplus": _unary(functions.softplus),
     "Softsign": _unary(lambda x: x / (1 + np.abs(x))),
     "Sqrt": _unary(np.sqrt),
     "Sub": _binary(np.subtract),
     "Sum": _over_all(np.add),
-    "Tan": _unary(np.tan),
-    "Tanh": _unary(np.tanh),
+    "Tan": _wide(np.tan),
+    "Tanh": _unary(functions.tanh),
     "ThresholdedRelu": lambda i, a: np.where(_first(i) > a.get("alpha", 1.0), _first(i), 0).astype(_first(i).dtype),
     "Where": lambda i, a: np.where(_first(i), i[1], i[2]),
     "Xor": _binary(np.logical_xor),

@@ -6,13 +6,18 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
+from hilt_runtime import functions
+
 Inputs = Sequence[Any]
 Attributes = Mapping[str, Any]
 
 
 def _sigmoid(x: np.ndarray) -> Any:
-    small = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1 / (1 + small), small / (1 + small)).astype(x.dtype)
+    return functions.sigmoid(x).astype(x.dtype)
+
+
+def _tanh(x: np.ndarray) -> Any:
+    return functions.tanh(x).astype(x.dtype)
 
 
 def _at(inputs: Inputs, place: int) -> Optional[np.ndarray]:
@@ -40,10 +45,18 @@ def _directions(attributes: Attributes) -> List[bool]:
     ]
 
 
-def _lstm(inputs: Inputs, attributes: Attributes) -> Any:
+def require_known(kernel: str, inputs: Inputs, attributes: Attributes) -> None:
+    """Refuse an LSTM ("lstm") or GRU ("gru") that this code does not compute. Raises ValueError."""
+    if kernel == "gru":
+        _refuse_extras("GRU", inputs, attributes, 4, ("Sigmoid", "Tanh"))
+        return
     _refuse_extras("LSTM", inputs, attributes, 4, ("Sigmoid", "Tanh", "Tanh"))
     if _at(inputs, 7) is not None:
         raise ValueError("LSTM with peepholes is not known")
+
+
+def _lstm(inputs: Inputs, attributes: Attributes) -> Any:
+    require_known("lstm", inputs, attributes)
     data, weights, recurrence = (np.asarray(tensor) for tensor in inputs[:3])
     hidden_size = recurrence.shape[2]
     outputs, hiddens, cells = [], [], []
@@ -52,10 +65,10 @@ def _lstm(inputs: Inputs, attributes: Attributes) -> Any:
         gates = _input_part(data, weights[direction], _at(inputs, 3), direction, hidden_size, 4, both=True)
         steps = np.empty((data.shape[0], data.shape[1], hidden_size), data.dtype)
         for step in _order(data.shape[0], backwards):
-            four = gates[step] + hidden @ recurrence[direction].T
+            four = gates[step] + functions.product(hidden, recurrence[direction].T)
             enter, leave, forget, new = (four[:, k * hidden_size : (k + 1) * hidden_size] for k in range(4))
-            cell = _sigmoid(forget) * cell + _sigmoid(enter) * np.tanh(new)
-            hidden = _sigmoid(leave) * np.tanh(cell)
+            cell = _sigmoid(forget) * cell + _sigmoid(enter) * _tanh(new)
+            hidden = _sigmoid(leave) * _tanh(cell)
             steps[step] = hidden
         outputs.append(steps)
         hiddens.append(hidden)
@@ -64,7 +77,7 @@ def _lstm(inputs: Inputs, attributes: Attributes) -> Any:
 
 
 def _gru(inputs: Inputs, attributes: Attributes) -> Any:
-    _refuse_extras("GRU", inputs, attributes, 4, ("Sigmoid", "Tanh"))
+    require_known("gru", inputs, attributes)
     data, weights, recurrence = (np.asarray(tensor) for tensor in inputs[:3])
     size = recurrence.shape[2]
     linear = bool(attributes.get("linear_before_reset", 0))
@@ -77,11 +90,19 @@ def _gru(inputs: Inputs, attributes: Attributes) -> Any:
         matrix = recurrence[direction]
         steps = np.empty((data.shape[0], data.shape[1], size), data.dtype)
         for step in _order(data.shape[0], backwards):
-            both = gates[step][:, : 2 * size] + hidden @ matrix[: 2 * size].T + recurrent_bias[: 2 * size]
+            both = (
+                gates[step][:, : 2 * size]
+                + functions.product(hidden, matrix[: 2 * size].T)
+                + recurrent_bias[: 2 * size]
+            )
             update, reset = _sigmoid(both[:, :size]), _sigmoid(both[:, size:])
             tail, last = recurrent_bias[2 * size :], matrix[2 * size :].T
-            inner = reset * (hidden @ last + tail) if linear else (reset * hidden) @ last + tail
-            new = np.tanh(gates[step][:, 2 * size :] + inner)
+            inner = (
+                reset * (functions.product(hidden, last) + tail)
+                if linear
+                else functions.product(reset * hidden, last) + tail
+            )
+            new = _tanh(gates[step][:, 2 * size :] + inner)
             hidden = (1 - update) * new + update * hidden
             steps[step] = hidden
         outputs.append(steps)
@@ -97,7 +118,7 @@ def _input_part(
     data: np.ndarray, weights: np.ndarray, bias: Optional[np.ndarray], direction: int, size: int, gates: int, both: bool
 ) -> Any:
     """Return the gates' part that depends on the data alone (T, N, gates * size); `both` adds both biases."""
-    product = data @ weights.T
+    product = functions.product(data, weights.T)
     if bias is None:
         return product
     first = bias[direction, : gates * size]

@@ -6,6 +6,8 @@ from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
+from hilt_runtime import functions
+
 Inputs = Sequence[Any]
 Attributes = Mapping[str, Any]
 
@@ -16,7 +18,7 @@ def _first(inputs: Inputs) -> Any:
     return tensor
 
 
-def _axes(inputs: Inputs, attributes: Attributes) -> Optional[Tuple[int, ...]]:
+def reduced_axes(inputs: Inputs, attributes: Attributes) -> Optional[Tuple[int, ...]]:
     """Return the axes of a reduction, from its second input or its attribute; None for all of them."""
     axes: Any = inputs[1] if len(inputs) > 1 and inputs[1] is not None else attributes.get("axes")
     if axes is None or len(axes) == 0:
@@ -27,7 +29,7 @@ def _axes(inputs: Inputs, attributes: Attributes) -> Optional[Tuple[int, ...]]:
 def _reduction(function: Callable[..., Any]) -> Callable[[Inputs, Attributes], Any]:
     def apply(inputs: Inputs, attributes: Attributes) -> Any:
         data = _first(inputs)
-        result = function(data, axis=_axes(inputs, attributes), keepdims=bool(attributes.get("keepdims", 1)))
+        result = function(data, axis=reduced_axes(inputs, attributes), keepdims=bool(attributes.get("keepdims", 1)))
         return np.asarray(result).astype(data.dtype)
 
     return apply
@@ -42,23 +44,49 @@ def _arg(function: Callable[..., Any]) -> Callable[[Inputs, Attributes], Any]:
     return apply
 
 
+def _summed(data: np.ndarray, axis: Any, keepdims: bool) -> Any:
+    """Return sums: of float32 in float64 and in order, of other types numpy's."""
+    if data.dtype != np.float32 or axis == ():
+        return np.sum(data, axis=axis, keepdims=keepdims)
+    axes = [each % data.ndim for each in (range(data.ndim) if axis is None else (axis if np.ndim(axis) else [axis]))]
+    sums = functions.sum_along(data, sorted(axes))
+    return sums if keepdims else sums.reshape([size for place, size in enumerate(data.shape) if place not in axes])
+
+
+def mean(data: np.ndarray, axis: Any, keepdims: bool) -> Any:
+    """Return means: of float32 in float64 and in order, rounded once."""
+    if data.dtype != np.float32 or axis == ():
+        return np.mean(data, axis=axis, keepdims=keepdims)
+    sums = _summed(data, axis, keepdims)
+    return (sums / float(data.size // max(sums.size, 1))).astype(np.float32)
+
+
+def _largest(data: np.ndarray, axis: Any, keepdims: bool) -> Any:
+    return np.max(data, axis=axis, keepdims=keepdims) + data.dtype.type(0)
+
+
+def _least(data: np.ndarray, axis: Any, keepdims: bool) -> Any:
+    return np.min(data, axis=axis, keepdims=keepdims) + data.dtype.type(0)
+
+
 def _softmax(inputs: Inputs, attributes: Attributes) -> Any:
     data, axis = _first(inputs), attributes.get("axis", -1)
-    powers = np.exp(data - data.max(axis=axis, keepdims=True))
-    return (powers / powers.sum(axis=axis, keepdims=True)).astype(data.dtype)
+    powers = functions.exp(data - data.max(axis=axis, keepdims=True)).astype(data.dtype)
+    return (powers / functions.sum_along(powers, [axis % data.ndim])).astype(data.dtype)
 
 
 def _log_softmax(inputs: Inputs, attributes: Attributes) -> Any:
     data, axis = _first(inputs), attributes.get("axis", -1)
     centred = data - data.max(axis=axis, keepdims=True)
-    return (centred - np.log(np.exp(centred).sum(axis=axis, keepdims=True))).astype(data.dtype)
+    sums = functions.sum_along(functions.exp(centred).astype(data.dtype), [axis % data.ndim])
+    return (centred - functions.log(sums)).astype(data.dtype)
 
 
 def _layer_normalization(inputs: Inputs, attributes: Attributes) -> Any:
     data = _first(inputs)
     axes = tuple(range(attributes.get("axis", -1) % data.ndim, data.ndim))
-    centred = data - data.mean(axis=axes, keepdims=True)
-    variance = (centred * centred).mean(axis=axes, keepdims=True)
+    centred = data - mean(data, axes, True)
+    variance = mean(centred * centred, axes, True)
     result = centred / np.sqrt(variance + np.float32(attributes.get("epsilon", 1e-5))) * inputs[1]
     return (result + inputs[2] if len(inputs) > 2 and inputs[2] is not None else result).astype(data.dtype)
 
@@ -74,8 +102,8 @@ def _instance_normalization(inputs: Inputs, attributes: Attributes) -> Any:
     data, scale, shift = (np.asarray(tensor) for tensor in inputs[:3])
     axes = tuple(range(2, data.ndim))
     shape = (1, -1) + (1,) * (data.ndim - 2)
-    centred = data - data.mean(axis=axes, keepdims=True)
-    variance = (centred * centred).mean(axis=axes, keepdims=True)
+    centred = data - mean(data, axes, True)
+    variance = mean(centred * centred, axes, True)
     result = centred / np.sqrt(variance + np.float32(attributes.get("epsilon", 1e-5)))
     return (result * scale.reshape(shape) + shift.reshape(shape)).astype(data.dtype)
 
@@ -86,14 +114,14 @@ def _local_response_normalization(inputs: Inputs, attributes: Attributes) -> Any
     squares = np.pad(data * data, [(0, 0), (before, size - 1 - before)] + [(0, 0)] * (data.ndim - 2), mode="constant")
     sums = sum(squares[:, first : first + data.shape[1]] for first in range(size))
     scale = np.float32(attributes.get("bias", 1.0)) + np.float32(attributes.get("alpha", 1e-4) / size) * sums
-    return (data / np.power(scale, np.float32(attributes.get("beta", 0.75)))).astype(data.dtype)
+    return (data / np.power(scale.astype(np.float64), np.float32(attributes.get("beta", 0.75)))).astype(data.dtype)
 
 
 def _gemm(inputs: Inputs, attributes: Attributes) -> Any:
     left, right = _first(inputs), np.asarray(inputs[1])
     left = left.T if attributes.get("transA", 0) else left
     right = right.T if attributes.get("transB", 0) else right
-    product = np.float32(attributes.get("alpha", 1.0)) * np.matmul(left, right)
+    product = np.float32(attributes.get("alpha", 1.0)) * functions.product(left, right)
     if len(inputs) > 2 and inputs[2] is not None:
         product = product + np.float32(attributes.get("beta", 1.0)) * inputs[2]
     return product.astype(left.dtype)
@@ -117,15 +145,15 @@ def _cumulative_sum(inputs: Inputs, attributes: Attributes) -> Any:
 
 
 def _norm(data: np.ndarray, axis: Any, keepdims: bool) -> Any:
-    return np.sqrt(np.sum(data * data, axis=axis, keepdims=keepdims))
+    return np.sqrt(_summed(data * data, axis, keepdims))
 
 
 def _l1(data: np.ndarray, axis: Any, keepdims: bool) -> Any:
-    return np.sum(np.abs(data), axis=axis, keepdims=keepdims)
+    return _summed(np.abs(data), axis, keepdims)
 
 
 def _squares(data: np.ndarray, axis: Any, keepdims: bool) -> Any:
-    return np.sum(data * data, axis=axis, keepdims=keepdims)
+    return _summed(data * data, axis, keepdims)
 
 
 OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {
@@ -139,14 +167,14 @@ OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {
     "LRN": _local_response_normalization,
     "LayerNormalization": _layer_normalization,
     "LogSoftmax": _log_softmax,
-    "MatMul": lambda i, a: np.matmul(i[0], i[1]),
+    "MatMul": lambda i, a: functions.product(i[0], i[1]),
     "ReduceL1": _reduction(_l1),
     "ReduceL2": _reduction(_norm),
-    "ReduceMax": _reduction(np.max),
-    "ReduceMean": _reduction(np.mean),
-    "ReduceMin": _reduction(np.min),
+    "ReduceMax": _reduction(_largest),
+    "ReduceMean": _reduction(mean),
+    "ReduceMin": _reduction(_least),
     "ReduceProd": _reduction(np.prod),
-    "ReduceSum": _reduction(np.sum),
+    "ReduceSum": _reduction(_summed),
     "ReduceSumSquare": _reduction(_squares),
     "Softmax": _softmax,
     "TopK": _top_k,

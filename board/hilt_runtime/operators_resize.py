@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Mapping, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
@@ -11,16 +11,33 @@ Attributes = Mapping[str, Any]
 
 
 def _resize(inputs: Inputs, attributes: Attributes) -> Any:
-    data = np.asarray(inputs[0])
-    sizes, scales = _target(inputs, attributes, data.shape)
-    mode = attributes.get("mode", "nearest")
-    result = data
-    for axis in range(data.ndim):
-        if sizes[axis] == data.shape[axis] and scales[axis] == 1:
+    result = np.asarray(inputs[0])
+    for axis, indices, weights in resize_plan(inputs, attributes):
+        if weights is None:
+            result = result.take(indices, axis=axis)
             continue
-        places = _positions(sizes[axis], data.shape[axis], scales[axis], attributes)
-        result = _along(result, axis, places, mode, attributes)
-    return result.astype(data.dtype)
+        shape = [1] * result.ndim
+        shape[axis] = -1
+        total = np.zeros((), np.float32)
+        for index, weight in zip(indices, weights):
+            total = total + result.take(index, axis=axis) * weight.reshape(shape)
+        result = total
+    return result.astype(np.asarray(inputs[0]).dtype)
+
+
+def resize_plan(inputs: Inputs, attributes: Attributes) -> List[Tuple[int, Any, Any]]:
+    """Return for each axis that changes its number, indices and weights.
+
+    The indices are (places,) and the weights None where each output is one input, else both are (taps, places).
+    """
+    shape = np.shape(inputs[0])
+    sizes, scales = _target(inputs, attributes, shape)
+    plan = []
+    for axis, length in enumerate(shape):
+        if sizes[axis] != length or scales[axis] != 1:
+            places = _positions(sizes[axis], length, scales[axis], attributes)
+            plan.append((axis, *_taps(places, length, attributes)))
+    return plan
 
 
 def _target(inputs: Inputs, attributes: Attributes, shape: Sequence[int]) -> Tuple[Sequence[int], Sequence[float]]:
@@ -51,25 +68,21 @@ def _positions(size: int, length: int, scale: float, attributes: Attributes) -> 
     raise ValueError("Resize with coordinate_transformation_mode {} is not known".format(mode))
 
 
-def _along(data: np.ndarray, axis: int, places: np.ndarray, mode: str, attributes: Attributes) -> Any:
-    length = data.shape[axis]
+def _taps(places: np.ndarray, length: int, attributes: Attributes) -> Tuple[Any, Any]:
+    """Return the indices and weights of an axis, see resize_plan."""
+    mode = attributes.get("mode", "nearest")
     if mode == "nearest":
-        return data.take(np.clip(_nearest(places, attributes), 0, length - 1).astype(np.int64), axis=axis)
+        return np.clip(_nearest(places, attributes), 0, length - 1).astype(np.int64), None
     base = np.floor(places)
     part = (places - base).astype(np.float32)
-    shape = [1] * data.ndim
-    shape[axis] = -1
     if mode == "linear":
         weights = {0: 1 - part, 1: part}
     elif mode == "cubic":
         weights = _cubic(part, attributes.get("cubic_coeff_a", -0.75))
     else:
         raise ValueError("Resize with mode {} is not known".format(mode))
-    total = np.zeros((), np.float32)
-    for offset, weight in weights.items():
-        index = np.clip(base + offset, 0, length - 1).astype(np.int64)
-        total = total + data.take(index, axis=axis) * weight.reshape(shape)
-    return total
+    indices = [np.clip(base + offset, 0, length - 1).astype(np.int64) for offset in weights]
+    return np.stack(indices), np.stack([weight.astype(np.float32) for weight in weights.values()])
 
 
 def _nearest(places: np.ndarray, attributes: Attributes) -> Any:

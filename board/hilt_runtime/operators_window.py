@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 import numpy as np
 
+from hilt_runtime import functions
 from hilt_runtime.operators_integer import windows
+from hilt_runtime.operators_reduce import mean
 
 Inputs = Sequence[Any]
 Attributes = Mapping[str, Any]
@@ -44,7 +46,7 @@ def _pairs(values: Sequence[int], fill: int) -> List[int]:
     return [fill, *values] if len(values) == 1 else list(values)
 
 
-def _window(
+def window_geometry(
     data: np.ndarray, attributes: Attributes, kernel: Sequence[int]
 ) -> Tuple[List[int], List[int], List[int], List[int]]:
     """Return kernel, strides, dilations (height, width) and pads (top, left, bottom, right)."""
@@ -59,7 +61,7 @@ def _window(
 
 def _conv(inputs: Inputs, attributes: Attributes) -> Any:
     data, weights = _first(inputs), np.asarray(inputs[1])
-    kernel, strides, dilations, pads = _window(data, attributes, weights.shape[2:])
+    kernel, strides, dilations, pads = window_geometry(data, attributes, weights.shape[2:])
     flat = data.ndim == 3
     groups = attributes.get("group", 1)
     out_channels, depth = weights.shape[:2]
@@ -70,7 +72,7 @@ def _conv(inputs: Inputs, attributes: Attributes) -> Any:
     result = np.empty((images, groups, out_channels // groups, height * width), data.dtype)
     for group in range(groups):
         part = view[:, group * depth : (group + 1) * depth].transpose(0, 1, 4, 5, 2, 3)
-        result[:, group] = np.matmul(kernels[group], part.reshape(images, -1, height * width))
+        result[:, group] = functions.product(kernels[group], part.reshape(images, -1, height * width))
     result = result.reshape(images, out_channels, height, width)
     if len(inputs) > 2 and inputs[2] is not None:
         result = result + inputs[2].reshape(1, -1, 1, 1)
@@ -96,7 +98,7 @@ def _conv_transpose(inputs: Inputs, attributes: Attributes) -> Any:
         kernels = weights[group * depth : (group + 1) * depth]
         for row in range(kernel[0]):
             for column in range(kernel[1]):
-                product = np.einsum("nchw,co->nohw", part, kernels[:, :, row, column], optimize=True)
+                product = _mixed(part, kernels[:, :, row, column])
                 first, second = row * dilations[0], column * dilations[1]
                 result[
                     :,
@@ -108,6 +110,12 @@ def _conv_transpose(inputs: Inputs, attributes: Attributes) -> Any:
     if len(inputs) > 2 and inputs[2] is not None:
         result = result + inputs[2].reshape(1, -1, 1, 1)
     return np.ascontiguousarray(result)
+
+
+def _mixed(data: np.ndarray, weights: np.ndarray) -> Any:
+    """Return channels (N, O, H, W) that are sums of data (N, C, H, W) by weights (C, O)."""
+    images, channels, height, width = data.shape
+    return functions.product(weights.T, data.reshape(images, channels, -1)).reshape(images, -1, height, width)
 
 
 def transposed_pads(attributes: Attributes, size: Sequence[int], kernel: Sequence[int]) -> List[int]:
@@ -137,20 +145,38 @@ def _output_size(length: int, taps: int, stride: int, ceil: bool) -> int:
     return (-(-(length - taps) // stride) if ceil else (length - taps) // stride) + 1
 
 
-def _pool(inputs: Inputs, attributes: Attributes, fill: Any) -> Tuple[np.ndarray, np.ndarray]:
-    """Return the windows (N, C, OH, OW, KH, KW) and how many elements of each are the data's, ONNX's way."""
-    data = _first(inputs)
-    kernel, strides, dilations, pads = _window(data, attributes, attributes["kernel_shape"])
-    planar = _planar(data)
+class PoolGeometry(NamedTuple):
+    """A pool's window, each (height, width); pads are top, left, bottom, right, and `behind` what ceil adds."""
+
+    kernel: List[int]
+    strides: List[int]
+    dilations: List[int]
+    pads: List[int]
+    behind: List[int]
+    outputs: List[int]
+
+
+def pool_geometry(data: np.ndarray, attributes: Attributes) -> PoolGeometry:
+    """Return the windows of a pool over data (N, C, W) or (N, C, H, W)."""
+    kernel, strides, dilations, pads = window_geometry(data, attributes, attributes["kernel_shape"])
+    size = _planar(data).shape[2:]
     ceil = bool(attributes.get("ceil_mode", 0))
-    behind = []
+    behind, outputs = [], []
     for axis in (0, 1):
         taps = (kernel[axis] - 1) * dilations[axis] + 1
-        length = planar.shape[2 + axis] + pads[axis] + pads[2 + axis]
+        length = size[axis] + pads[axis] + pads[2 + axis]
         count = _output_size(length, taps, strides[axis], ceil)
-        if ceil and (count - 1) * strides[axis] >= planar.shape[2 + axis] + pads[axis]:
+        if ceil and (count - 1) * strides[axis] >= size[axis] + pads[axis]:
             count -= 1
         behind.append(max((count - 1) * strides[axis] + taps - length, 0))
+        outputs.append(count)
+    return PoolGeometry(kernel, strides, dilations, pads, behind, outputs)
+
+
+def _pool(inputs: Inputs, attributes: Attributes, fill: Any) -> Tuple[np.ndarray, np.ndarray]:
+    """Return the windows (N, C, OH, OW, KH, KW) and how many elements of each are the data's, ONNX's way."""
+    planar = _planar(_first(inputs))
+    kernel, strides, dilations, pads, behind, _ = pool_geometry(_first(inputs), attributes)
     widths = ((0, 0), (0, 0), (pads[0], pads[2] + behind[0]), (pads[1], pads[3] + behind[1]))
     padded = np.pad(planar, widths, mode="constant", constant_values=fill)
     real = np.pad(np.ones((1, 1, *planar.shape[2:]), np.float32), widths, mode="constant")
@@ -163,14 +189,14 @@ def _max_pool(inputs: Inputs, attributes: Attributes) -> Any:
     data = _first(inputs)
     lowest = np.iinfo(data.dtype).min if np.issubdtype(data.dtype, np.integer) else -np.inf
     view, _ = _pool(inputs, attributes, lowest)
-    result = view.max(axis=(4, 5))
+    result = view.max(axis=(4, 5)) + data.dtype.type(0)  # of -0 and 0 that are largest, 0
     return result[:, :, 0] if data.ndim == 3 else result
 
 
 def _average_pool(inputs: Inputs, attributes: Attributes) -> Any:
     data = _first(inputs)
     view, counts = _pool(inputs, attributes, 0)
-    result = (view.sum(axis=(4, 5)) / counts).astype(data.dtype)
+    result = (functions.sum_along(view, [4, 5])[..., 0, 0] / counts).astype(data.dtype)
     return result[:, :, 0] if data.ndim == 3 else result
 
 
@@ -182,7 +208,7 @@ OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {
     "AveragePool": _average_pool,
     "Conv": _conv,
     "ConvTranspose": _conv_transpose,
-    "GlobalAveragePool": _over_image(np.mean),
-    "GlobalMaxPool": _over_image(np.max),
+    "GlobalAveragePool": _over_image(mean),
+    "GlobalMaxPool": _over_image(lambda x, axis, keepdims: np.max(x, axis=axis, keepdims=keepdims) + x.dtype.type(0)),
     "MaxPool": _max_pool,
 }

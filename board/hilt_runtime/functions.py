@@ -1,0 +1,127 @@
+"""exp, log, tanh and sums in float64, defined step by step: the same bits with every numpy and on every processor.
+
+numpy's own exp differs by its build, and its sums and products by their order. Here each step is one IEEE operation,
+sums add up in order, and the result is rounded to float32 once. native/functions.h has the same in C.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Sequence
+
+import numpy as np
+
+_LOG2_E = 1.4426950408889634
+_ROUNDS = 6755399441055744.0
+"""1.5 * 2^52: added and taken away, it rounds half to even."""
+_LN2_HIGH, _LN2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10
+_EXP = [1.0 / math.factorial(power) for power in range(11, -1, -1)]
+_EXPM1 = [1.0 / math.factorial(power) for power in range(9, 0, -1)]
+_TANH = (-1382.0 / 155925.0, 62.0 / 2835.0, -17.0 / 315.0, 2.0 / 15.0, -1.0 / 3.0, 1.0)
+_ATANH = [1.0 / power for power in range(27, 0, -2)]
+_ERF = (
+    *(0.17087277, -0.82215223, 1.48851587, -1.13520398, 0.27886807),
+    *(-0.18628806, 0.09678418, 0.37409196, 1.00002368, -1.26551223),
+)
+"""The rational approximation of Numerical Recipes (erfc, Chebyshev): to 1.2e-7."""
+
+
+def exp(x: Any) -> Any:
+    """Return e**x of float32 or float64, in float64: 1e-14 exact, and e**120 above 120."""
+    wide = np.minimum(np.maximum(np.asarray(x, np.float64), -120.0), 120.0)
+    k = (wide * _LOG2_E + _ROUNDS) - _ROUNDS
+    rest = (wide - k * _LN2_HIGH) - k * _LN2_LOW
+    real = np.where(np.isnan(k), 0.0, k)
+    return _horner(rest, _EXP) * np.ldexp(1.0, real.astype(np.int32))
+
+
+def expm1(x: Any) -> Any:
+    """Return e**x - 1, in float64."""
+    wide = np.asarray(x, np.float64)
+    return np.where(np.abs(wide) < 0.25, _horner(wide, _EXPM1) * wide, exp(wide) - 1.0)
+
+
+def tanh(x: Any) -> Any:
+    """Return the hyperbolic tangent, in float64."""
+    wide = np.asarray(x, np.float64)
+    large = np.copysign(1.0 - 2.0 / (exp(2.0 * np.abs(wide)) + 1.0), wide)
+    return np.where(np.abs(wide) < 0.25, _horner(wide * wide, _TANH) * wide, large)
+
+
+def sigmoid(x: Any) -> Any:
+    """Return 1 / (1 + e**-x), in float64."""
+    wide = np.asarray(x, np.float64)
+    small = exp(-np.abs(wide))
+    return np.where(wide >= 0, 1.0 / (1.0 + small), small / (1.0 + small))
+
+
+def log(x: Any) -> Any:
+    """Return the natural logarithm, in float64: 1e-14 exact."""
+    wide = np.asarray(x, np.float64)
+    positive = np.where((wide > 0) & (wide < np.inf), wide, 1.0)
+    part, exponent = np.frexp(positive)
+    low = part < 0.7071067811865476
+    part, exponent = np.where(low, part * 2.0, part), np.where(low, exponent - 1, exponent)
+    s = (part - 1.0) / (part + 1.0)
+    result = exponent.astype(np.float64) * 0.6931471805599453 + 2.0 * s * _horner(s * s, _ATANH)
+    result = np.where(wide == 0, -np.inf, np.where(wide == np.inf, np.inf, result))
+    return np.where((wide < 0) | np.isnan(wide), np.nan, result)
+
+
+def softplus(x: Any) -> Any:
+    """Return log(1 + e**x), in float64."""
+    wide = np.asarray(x, np.float64)
+    power = exp(-np.abs(wide))
+    s = power / (2.0 + power)
+    return np.maximum(wide, 0.0) + 2.0 * s * _horner(s * s, _ATANH)
+
+
+def erf(x: Any) -> Any:
+    """Return the error function, in float64."""
+    wide = np.asarray(x, np.float64)
+    size = np.abs(wide)
+    t = 1.0 / (1.0 + 0.5 * size)
+    complement = t * exp(-size * size + _horner(t, _ERF))
+    return np.sign(wide) * (1.0 - complement)
+
+
+def sum_along(data: np.ndarray, axes: Sequence[int]) -> Any:
+    """Return the sums over axes in float64, in the order of the elements; the axes stay, of size 1."""
+    rest = [axis for axis in range(data.ndim) if axis not in axes]
+    shape = [1 if axis in axes else size for axis, size in enumerate(data.shape)]
+    moved = data.transpose([*axes, *rest]).reshape(-1, *(data.shape[axis] for axis in rest))
+    sums = np.zeros(moved.shape[1:], np.float64)
+    if len(moved) > sums.size:
+        sums = sums + np.add.accumulate(moved, axis=0, dtype=np.float64)[-1]
+    else:
+        for part in moved:
+            sums = sums + part
+    return sums.reshape(shape)
+
+
+def product(left: np.ndarray, right: np.ndarray) -> Any:
+    """Return the matrix product of float32, batches too: products and sums in float64, depth by depth."""
+    if left.dtype != np.float32 or right.dtype != np.float32:
+        return np.matmul(left, right)
+    one, other = left[None] if left.ndim == 1 else left, right[:, None] if right.ndim == 1 else right
+    if one.shape[-1] != other.shape[-2]:
+        return np.matmul(left, right)  # numpy's message
+    wide, second = one.astype(np.float64), other.astype(np.float64)
+    batch = np.broadcast(np.empty(one.shape[:-2]), np.empty(other.shape[:-2])).shape
+    total = np.zeros((*batch, one.shape[-2], other.shape[-1]), np.float64)
+    for depth in range(one.shape[-1]):
+        total += wide[..., depth : depth + 1] * second[..., depth : depth + 1, :]
+    result = total.astype(np.float32)
+    result = result[..., 0] if right.ndim == 1 else result
+    return (
+        result.reshape(result.shape[:-1] if right.ndim == 1 else (*batch, other.shape[-1]))
+        if left.ndim == 1
+        else result
+    )
+
+
+def _horner(x: Any, coefficients: Sequence[float]) -> Any:
+    total: Any = coefficients[0]
+    for coefficient in coefficients[1:]:
+        total = total * x + coefficient
+    return total

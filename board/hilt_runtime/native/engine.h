@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The runtime's native engine: steps of an inference as flat records, made once by Python from a checked manifest.
+// A step names a kernel, its buffers (places in a table) and its numbers. hilt_check compares every step with the sizes
+// of its buffers; hilt_run trusts what hilt_check has accepted. Integers wrap as VTA's; floats are IEEE, never fused.
+#ifndef HILT_ENGINE_H
+#define HILT_ENGINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HILT_ABI 1
+#define HILT_BUFFERS 8
+#define HILT_NUMBERS 40
+#define HILT_AXES 6
+
+typedef struct {
+  int32_t kernel;
+  int32_t count;  // of buffers
+  int32_t buffers[HILT_BUFFERS];
+  int64_t p[HILT_NUMBERS];
+  double f[4];
+} hilt_step;
+
+typedef struct {
+  uint64_t data;  // an address
+  int64_t bytes;
+} hilt_buffer;
+
+// What a kernel gets: its numbers, and its buffers by their order in the step.
+typedef struct {
+  const int64_t *p;
+  const double *f;
+  uint8_t *data[HILT_BUFFERS];
+  int64_t bytes[HILT_BUFFERS];
+  int count;
+} work_t;
+
+typedef struct {
+  int (*check)(const work_t *);  // whether the numbers keep within the buffers
+  int (*run)(const work_t *);    // 0, or 1 where the values forbid it (an index that is not there)
+} kernel_t;
+
+// The order is that of KERNELS in plan.py.
+extern const kernel_t move_kernels[], integer_kernels[], float_kernels[];
+extern const int move_kernel_count, integer_kernel_count, float_kernel_count;
+
+// Returns the product of sizes, or -1 if one is negative or the product is above 2^40.
+static inline int64_t product_of(int count, const int64_t *sizes) {
+  int64_t product = 1;
+  for (int i = 0; i < count; ++i) {
+    if (sizes[i] < 0 || sizes[i] > (int64_t)1 << 31) return -1;
+    product *= sizes[i];
+    if (product > (int64_t)1 << 40) return -1;
+  }
+  return product;
+}
+
+static inline int holds(const work_t *w, int buffer, int64_t elements, int64_t item) {
+  return buffer < w->count && elements >= 0 && elements <= w->bytes[buffer] / item &&
+         ((uintptr_t)w->data[buffer] & (uintptr_t)(item - 1)) == 0;
+}
+
+static inline int in_range(int64_t value, int64_t low, int64_t high) { return value >= low && value <= high; }
+
+#endif

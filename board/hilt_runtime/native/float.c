@@ -1,0 +1,565 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ONNX's operators on float32. Sums and products add up in double, in order; the result is rounded once.
+#include "engine.h"
+#include "functions.h"
+
+#include <math.h>
+#include <string.h>
+
+#define CHUNK 256  // sums on the stack
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+static const float *floats(const work_t *w, int buffer) { return (const float *)w->data[buffer]; }
+static float *target(const work_t *w) { return (float *)w->data[w->count - 1]; }
+
+// --- unary: elements, function; f: two constants. Buffers: data, target. The order is that of UNARY in Python. ---
+
+enum {
+  U_ABS, U_NEG, U_RELU, U_CEIL, U_FLOOR, U_ROUND, U_SIGN, U_SQRT, U_RECIPROCAL, U_EXP, U_LOG, U_SIGMOID, U_TANH,
+  U_HARD_SIGMOID, U_HARD_SWISH, U_LEAKY_RELU, U_ELU, U_SELU, U_SOFTPLUS, U_SOFTSIGN, U_MISH, U_ERF, U_GELU,
+  U_GELU_TANH, U_AT_LEAST, U_AT_MOST, U_THRESHOLD, U_COUNT
+};
+
+static int check_unary(const work_t *w) {
+  return w->count == 2 && product_of(1, w->p) >= 0 && holds(w, 0, w->p[0], 4) && holds(w, 1, w->p[0], 4) &&
+         in_range(w->p[1], 0, U_COUNT - 1);
+}
+
+static inline float hard_sigmoid(float x, float alpha, float beta) {
+  float y = x * alpha;
+  y = y + beta;
+  return y < 0.0f ? 0.0f : y > 1.0f ? 1.0f : y;
+}
+
+static inline float gelu_tanh(float x) {
+  float inner = 0.044715f * x;
+  inner = inner * x;
+  inner = inner * x;
+  inner = 0.7978845608028654f * (x + inner);
+  return 0.5f * x * (1.0f + (float)tanh_of(inner));
+}
+
+static int run_unary(const work_t *w) {
+  const float *x = floats(w, 0);
+  float *y = target(w);
+  const int64_t n = w->p[0];
+  const float a = (float)w->f[0], b = (float)w->f[1];
+#define EACH(expression)                  \
+  for (int64_t i = 0; i < n; ++i) {       \
+    const float v = x[i];                 \
+    y[i] = (float)(expression);           \
+  }                                       \
+  break
+  switch (w->p[1]) {
+    case U_ABS: EACH(fabsf(v));
+    case U_NEG: EACH(-v);
+    case U_RELU: EACH(v <= 0.0f ? 0.0f : v);
+    case U_CEIL: EACH(ceilf(v));
+    case U_FLOOR: EACH(floorf(v));
+    case U_ROUND: EACH(rintf(v));
+    case U_SIGN: EACH(v > 0.0f ? 1.0f : v < 0.0f ? -1.0f : v == 0.0f ? 0.0f : v);
+    case U_SQRT: EACH(sqrtf(v));
+    case U_RECIPROCAL: EACH(1.0f / v);
+    case U_EXP: EACH(exp_of(v));
+    case U_LOG: EACH(log_of(v));
+    case U_SIGMOID: EACH(sigmoid_of(v));
+    case U_TANH: EACH(tanh_of(v));
+    case U_HARD_SIGMOID: EACH(hard_sigmoid(v, a, b));
+    case U_HARD_SWISH: EACH(v * hard_sigmoid(v, a, b));
+    case U_LEAKY_RELU: EACH(v >= 0.0f ? v : a * v);
+    case U_ELU: EACH(v > 0.0f ? v : a * (float)expm1_of(v < 0.0f || v != v ? v : 0.0f));
+    case U_SELU: EACH(b * (v > 0.0f ? v : a * (float)expm1_of(v < 0.0f || v != v ? v : 0.0f)));
+    case U_SOFTPLUS: EACH(softplus_of(v));
+    case U_SOFTSIGN: EACH(v / (1.0f + fabsf(v)));
+    case U_MISH: EACH((double)v * tanh_of(softplus_of(v)));
+    case U_ERF: EACH(erf_of(v));
+    case U_GELU: EACH(0.5f * v * (1.0f + (float)erf_of(v / 1.4142135623730951f)));
+    case U_GELU_TANH: EACH(gelu_tanh(v));
+    case U_AT_LEAST: EACH(v < a ? a : v);
+    case U_AT_MOST: EACH(v > a ? a : v);
+    case U_THRESHOLD: EACH(v > a ? v : 0.0f);
+  }
+  return 0;
+}
+
+// --- binary: function, axes, sizes[6], strides of each input[6]. The target is dense; of comparisons it is bool. ---
+
+enum { B_ADD, B_SUB, B_MUL, B_DIV, B_MAX, B_MIN, B_GREATER, B_GREATER_EQUAL, B_LESS, B_LESS_EQUAL, B_EQUAL, B_COUNT };
+
+static int spans(const work_t *w, int buffer, int64_t axes, const int64_t *sizes, const int64_t *strides) {
+  int64_t far = 0;
+  for (int64_t i = 0; i < axes; ++i) {
+    if (!in_range(strides[i], 0, (int64_t)1 << 31)) return 0;
+    far += (sizes[i] - 1) * strides[i];
+    if (far > (int64_t)1 << 40) return 0;
+  }
+  return holds(w, buffer, far + 1, 4);
+}
+
+static int check_binary(const work_t *w) {
+  const int64_t *p = w->p;
+  if (w->count != 3 || !in_range(p[0], 0, B_COUNT - 1) || !in_range(p[1], 1, HILT_AXES)) return 0;
+  int64_t elements = product_of((int)p[1], p + 2);
+  return elements > 0 && holds(w, 2, elements, p[0] < B_GREATER ? 4 : 1) && spans(w, 0, p[1], p + 2, p + 8) &&
+         spans(w, 1, p[1], p + 2, p + 14);
+}
+
+static void binary_line(int64_t function, const float *a, int64_t sa, const float *b, int64_t sb, void *to, int64_t n) {
+#define PAIRS(type, expression)                                                      \
+  do {                                                                               \
+    type *y = (type *)to;                                                            \
+    if (sa == 1 && sb == 1)                                                          \
+      for (int64_t i = 0; i < n; ++i) {                                              \
+        const float u = a[i], v = b[i];                                              \
+        y[i] = (type)(expression);                                                   \
+      }                                                                              \
+    else                                                                             \
+      for (int64_t i = 0; i < n; ++i) {                                              \
+        const float u = a[i * sa], v = b[i * sb];                                    \
+        y[i] = (type)(expression);                                                   \
+      }                                                                              \
+  } while (0);                                                                       \
+  break
+  switch (function) {
+    case B_ADD: PAIRS(float, u + v);
+    case B_SUB: PAIRS(float, u - v);
+    case B_MUL: PAIRS(float, u * v);
+    case B_DIV: PAIRS(float, u / v);
+    case B_MAX: PAIRS(float, (u > v || u != u ? u : v) + 0.0f);
+    case B_MIN: PAIRS(float, (u < v || u != u ? u : v) + 0.0f);
+    case B_GREATER: PAIRS(uint8_t, u > v);
+    case B_GREATER_EQUAL: PAIRS(uint8_t, u >= v);
+    case B_LESS: PAIRS(uint8_t, u < v);
+    case B_LESS_EQUAL: PAIRS(uint8_t, u <= v);
+    case B_EQUAL: PAIRS(uint8_t, u == v);
+  }
+}
+
+static int run_binary(const work_t *w) {
+  const int64_t *p = w->p, *sizes = p + 2, *from = p + 8, *other = p + 14;
+  int last = (int)p[1] - 1;
+  int64_t item = p[0] < B_GREATER ? 4 : 1, at[HILT_AXES] = {0};
+  const float *a = floats(w, 0), *b = floats(w, 1);
+  uint8_t *y = w->data[2];
+  for (;;) {
+    binary_line(p[0], a, from[last], b, other[last], y, sizes[last]);
+    y += sizes[last] * item;
+    int axis = last - 1;
+    for (; axis >= 0; --axis) {
+      a += from[axis];
+      b += other[axis];
+      if (++at[axis] < sizes[axis]) break;
+      a -= from[axis] * sizes[axis];
+      b -= other[axis] * sizes[axis];
+      at[axis] = 0;
+    }
+    if (axis < 0) return 0;
+  }
+}
+
+// --- reduce: function, outer, size, inner. Buffers: data, target. ---
+
+enum { R_SUM, R_MEAN, R_MAX, R_MIN, R_COUNT };
+
+static int check_reduce(const work_t *w) {
+  const int64_t *p = w->p;
+  int64_t read = product_of(3, p + 1), made[2] = {p[1], p[3]}, written = product_of(2, made);
+  return w->count == 2 && in_range(p[0], 0, R_COUNT - 1) && read > 0 && written >= 0 && holds(w, 0, read, 4) &&
+         holds(w, 1, written, 4);
+}
+
+static void sums_along(const float *x, int64_t size, int64_t inner, int64_t count, double *sums) {
+  for (int64_t i = 0; i < count; ++i) sums[i] = 0.0;
+  for (int64_t k = 0; k < size; ++k)
+    for (int64_t i = 0; i < count; ++i) sums[i] += (double)x[k * inner + i];
+}
+
+static void extremes_along(const float *x, int64_t size, int64_t inner, int64_t count, int largest, float *best) {
+  for (int64_t i = 0; i < count; ++i) best[i] = x[i];
+  for (int64_t k = 1; k < size; ++k)
+    for (int64_t i = 0; i < count; ++i) {
+      float v = x[k * inner + i], u = best[i];
+      best[i] = u != u || (largest ? u > v : u < v) ? u : v;
+    }
+}
+
+static int run_reduce(const work_t *w) {
+  int64_t outer = w->p[1], size = w->p[2], inner = w->p[3];
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t first = 0; first < inner; first += CHUNK) {
+      int64_t count = least(inner - first, CHUNK);
+      const float *x = floats(w, 0) + o * size * inner + first;
+      float *y = target(w) + o * inner + first;
+      if (w->p[0] <= R_MEAN) {
+        double sums[CHUNK];
+        sums_along(x, size, inner, count, sums);
+        for (int64_t i = 0; i < count; ++i) y[i] = (float)(w->p[0] == R_MEAN ? sums[i] / (double)size : sums[i]);
+      } else {
+        extremes_along(x, size, inner, count, w->p[0] == R_MAX, y);
+        for (int64_t i = 0; i < count; ++i) y[i] += 0.0f;
+      }
+    }
+  return 0;
+}
+
+// --- softmax: 1 for its logarithm, outer, size, inner. Buffers: data, target. ---
+
+static int check_softmax(const work_t *w) {
+  int64_t elements = product_of(3, w->p + 1);
+  return w->count == 2 && elements > 0 && holds(w, 0, elements, 4) && holds(w, 1, elements, 4);
+}
+
+static void softmax_one(const float *x, float *y, int64_t size, int64_t inner, int logarithm) {
+  float best = x[0];
+  for (int64_t k = 1; k < size; ++k) {
+    float v = x[k * inner];
+    best = best != best || best > v ? best : v;
+  }
+  double sum = 0.0;
+  for (int64_t k = 0; k < size; ++k) {
+    float centred = x[k * inner] - best, power = (float)exp_of(centred);
+    y[k * inner] = logarithm ? centred : power;
+    sum += (double)power;
+  }
+  double log_sum = logarithm ? log_of(sum) : 0.0;
+  for (int64_t k = 0; k < size; ++k)
+    y[k * inner] = (float)(logarithm ? (double)y[k * inner] - log_sum : (double)y[k * inner] / sum);
+}
+
+static int run_softmax(const work_t *w) {
+  int64_t outer = w->p[1], size = w->p[2], inner = w->p[3];
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t i = 0; i < inner; ++i)
+      softmax_one(floats(w, 0) + o * size * inner + i, target(w) + o * size * inner + i, size, inner, w->p[0] != 0);
+  return 0;
+}
+
+// --- matmul: batches[2], rows, depth, columns, strides of the left's batches[2], row, depth, of the right's
+// batches[2], depth, column. Buffers: left, right, target (dense). ---
+
+enum { M_BATCHES, M_ROWS = 2, M_DEPTH, M_COLUMNS, M_LEFT, M_RIGHT = 9 };
+
+static int check_matmul(const work_t *w) {
+  const int64_t *p = w->p;
+  int64_t made[4] = {p[0], p[1], p[M_ROWS], p[M_COLUMNS]}, elements = product_of(4, made);
+  int64_t left[4] = {p[0], p[1], p[M_ROWS], p[M_DEPTH]}, right[4] = {p[0], p[1], p[M_DEPTH], p[M_COLUMNS]};
+  return w->count == 3 && elements > 0 && product_of(4, left) > 0 && product_of(4, right) > 0 &&
+         holds(w, 2, elements, 4) && spans(w, 0, 4, left, p + M_LEFT) && spans(w, 1, 4, right, p + M_RIGHT);
+}
+
+// Adds the products of a row to `count` sums, depth by depth.
+static void add_products(const float *a, int64_t a_depth, const float *b, int64_t b_depth, int64_t b_column,
+                         int64_t depth, int64_t count, double *restrict sums) {
+  if (b_column == 1) {
+    for (int64_t k = 0; k < depth; ++k) {
+      const double factor = a[k * a_depth];
+      const float *line = b + k * b_depth;
+      for (int64_t i = 0; i < count; ++i) sums[i] += factor * (double)line[i];
+    }
+    return;
+  }
+  int64_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    double s0 = sums[i], s1 = sums[i + 1], s2 = sums[i + 2], s3 = sums[i + 3];
+    const float *column = b + i * b_column;
+    for (int64_t k = 0; k < depth; ++k) {
+      const double factor = a[k * a_depth];
+      const float *line = column + k * b_depth;
+      s0 += factor * (double)line[0];
+      s1 += factor * (double)line[b_column];
+      s2 += factor * (double)line[2 * b_column];
+      s3 += factor * (double)line[3 * b_column];
+    }
+    sums[i] = s0, sums[i + 1] = s1, sums[i + 2] = s2, sums[i + 3] = s3;
+  }
+  for (; i < count; ++i)
+    for (int64_t k = 0; k < depth; ++k) sums[i] += (double)a[k * a_depth] * (double)b[k * b_depth + i * b_column];
+}
+
+static int run_matmul(const work_t *w) {
+  const int64_t *p = w->p, *left = p + M_LEFT, *right = p + M_RIGHT;
+  float *y = target(w);
+  for (int64_t first = 0; first < p[0]; ++first)
+    for (int64_t second = 0; second < p[1]; ++second)
+      for (int64_t row = 0; row < p[M_ROWS]; ++row)
+        for (int64_t column = 0; column < p[M_COLUMNS]; column += CHUNK) {
+          double sums[CHUNK] = {0};
+          int64_t count = least(p[M_COLUMNS] - column, CHUNK);
+          add_products(floats(w, 0) + first * left[0] + second * left[1] + row * left[2], left[3],
+                       floats(w, 1) + first * right[0] + second * right[1] + column * right[3], right[2], right[3],
+                       p[M_DEPTH], count, sums);
+          for (int64_t i = 0; i < count; ++i) *y++ = (float)sums[i];
+        }
+  return 0;
+}
+
+// --- windows: images, channels, height, width, outputs, depth, kernel[2], rows, columns, strides[2], dilations[2], top,
+// left, groups, has bias. Buffers: data, weights, bias, target. The weights are finite: pads add nothing. ---
+
+enum {
+  C_IMAGES, C_CHANNELS, C_HEIGHT, C_WIDTH, C_OUT, C_DEPTH, C_KERNEL, C_ROWS = 8, C_COLUMNS, C_STRIDES,
+  C_DILATIONS = 12, C_TOP = 14, C_LEFT, C_GROUPS, C_HAS_BIAS
+};
+
+static int window_in_range(const int64_t *p) {
+  for (int i = 0; i < 2; ++i)
+    if (!in_range(p[C_KERNEL + i], 1, 1 << 14) || !in_range(p[C_STRIDES + i], 1, 1 << 14) ||
+        !in_range(p[C_DILATIONS + i], 1, 1 << 14) || !in_range(p[C_TOP + i], 0, 1 << 14))
+      return 0;
+  return p[C_HEIGHT] >= 1 && p[C_WIDTH] >= 1;
+}
+
+static int check_conv(const work_t *w) {
+  const int64_t *p = w->p;
+  int64_t made[4] = {p[C_IMAGES], p[C_OUT], p[C_ROWS], p[C_COLUMNS]}, outputs = product_of(4, made);
+  int64_t data = product_of(4, p), weights = product_of(4, p + C_OUT);
+  return w->count == 4 && data >= 0 && weights >= 0 && outputs >= 0 && window_in_range(p) && holds(w, 0, data, 4) &&
+         holds(w, 1, weights, 4) && holds(w, 2, p[C_HAS_BIAS] ? p[C_OUT] : 0, 4) && holds(w, 3, outputs, 4) &&
+         in_range(p[C_GROUPS], 1, 1 << 20) && p[C_OUT] % p[C_GROUPS] == 0 &&
+         p[C_DEPTH] * p[C_GROUPS] == p[C_CHANNELS];
+}
+
+// Returns the outputs [begin, end) whose tap lies in the data.
+static void inside(int64_t tap, int64_t pad, int64_t stride, int64_t size, int64_t outputs, int64_t *begin,
+                   int64_t *end) {
+  *begin = pad > tap ? (pad - tap + stride - 1) / stride : 0;
+  int64_t last = size - 1 + pad - tap;
+  *end = last < 0 ? 0 : least(last / stride + 1, outputs);
+}
+
+static void conv_taps(const work_t *w, int64_t image, int64_t channel, int64_t out, int64_t first, int64_t count,
+                      double *restrict sums) {
+  const int64_t *p = w->p, stride = p[C_STRIDES + 1];
+  int64_t base = channel / (p[C_OUT] / p[C_GROUPS]) * p[C_DEPTH];
+  const float *weight = floats(w, 1) + channel * p[C_DEPTH] * p[C_KERNEL] * p[C_KERNEL + 1];
+  for (int64_t depth = 0; depth < p[C_DEPTH]; ++depth)
+    for (int64_t row = 0; row < p[C_KERNEL]; ++row) {
+      int64_t y_in = out * p[C_STRIDES] + row * p[C_DILATIONS] - p[C_TOP];
+      int there = in_range(y_in, 0, p[C_HEIGHT] - 1);
+      const float *line =
+          floats(w, 0) + ((image * p[C_CHANNELS] + base + depth) * p[C_HEIGHT] + (there ? y_in : 0)) * p[C_WIDTH];
+      for (int64_t column = 0; column < p[C_KERNEL + 1]; ++column) {
+        const double factor = *weight++;
+        if (!there) continue;
+        int64_t begin, end, shifted = column * p[C_DILATIONS + 1] - p[C_LEFT];
+        inside(column * p[C_DILATIONS + 1], p[C_LEFT], stride, p[C_WIDTH], p[C_COLUMNS], &begin, &end);
+        begin = most(begin, first), end = least(end, first + count);
+        if (stride == 1)
+          for (int64_t i = begin; i < end; ++i) sums[i - first] += factor * (double)line[i + shifted];
+        else
+          for (int64_t i = begin; i < end; ++i) sums[i - first] += factor * (double)line[i * stride + shifted];
+      }
+    }
+}
+
+static int run_conv(const work_t *w) {
+  const int64_t *p = w->p;
+  for (int64_t image = 0; image < p[C_IMAGES]; ++image)
+    for (int64_t channel = 0; channel < p[C_OUT]; ++channel)
+      for (int64_t out = 0; out < p[C_ROWS]; ++out)
+        for (int64_t first = 0; first < p[C_COLUMNS]; first += CHUNK) {
+          double sums[CHUNK] = {0};
+          int64_t count = least(p[C_COLUMNS] - first, CHUNK);
+          conv_taps(w, image, channel, out, first, count, sums);
+          float *y = target(w) + ((image * p[C_OUT] + channel) * p[C_ROWS] + out) * p[C_COLUMNS] + first;
+          for (int64_t i = 0; i < count; ++i)
+            y[i] = p[C_HAS_BIAS] ? (float)sums[i] + floats(w, 2)[channel] : (float)sums[i];
+        }
+  return 0;
+}
+
+// --- pools of floats: the numbers of windows, with planes as images; 1 for the mean, 1 where pads count, and the rows
+// and columns that count with pads. Buffers: data, target. ---
+
+enum { P_MEAN = 18, P_WITH_PADS, P_BOTTOM, P_RIGHT };
+
+static int check_pool(const work_t *w) {
+  const int64_t *p = w->p;
+  int64_t made[3] = {p[C_IMAGES], p[C_ROWS], p[C_COLUMNS]}, given[3] = {p[C_IMAGES], p[C_HEIGHT], p[C_WIDTH]};
+  int64_t written = product_of(3, made), read = product_of(3, given);
+  return w->count == 2 && written >= 0 && read >= 0 && window_in_range(p) && holds(w, 0, read, 4) &&
+         holds(w, 1, written, 4) && in_range(p[P_BOTTOM], 0, (int64_t)1 << 31) &&
+         in_range(p[P_RIGHT], 0, (int64_t)1 << 31);
+}
+
+static float pooled(const float *plane, const int64_t *p, int64_t out_row, int64_t out_column) {
+  double sum = 0.0;
+  float best = -INFINITY;
+  int64_t counted = 0;
+  for (int64_t row = 0; row < p[C_KERNEL]; ++row)
+    for (int64_t column = 0; column < p[C_KERNEL + 1]; ++column) {
+      int64_t y = out_row * p[C_STRIDES] + row * p[C_DILATIONS];
+      int64_t x = out_column * p[C_STRIDES + 1] + column * p[C_DILATIONS + 1];
+      int there = in_range(y - p[C_TOP], 0, p[C_HEIGHT] - 1) && in_range(x - p[C_LEFT], 0, p[C_WIDTH] - 1);
+      counted += there || (p[P_WITH_PADS] && y < p[P_BOTTOM] && x < p[P_RIGHT]);
+      if (!there) continue;
+      float v = plane[(y - p[C_TOP]) * p[C_WIDTH] + x - p[C_LEFT]];
+      sum += (double)v;
+      best = best != best || best > v ? best : v;
+    }
+  return p[P_MEAN] ? (float)(sum / (double)counted) : best + 0.0f;
+}
+
+static int run_pool(const work_t *w) {
+  const int64_t *p = w->p;
+  float *y = target(w);
+  for (int64_t plane = 0; plane < p[C_IMAGES]; ++plane)
+    for (int64_t row = 0; row < p[C_ROWS]; ++row)
+      for (int64_t column = 0; column < p[C_COLUMNS]; ++column)
+        *y++ = pooled(floats(w, 0) + plane * p[C_HEIGHT] * p[C_WIDTH], p, row, column);
+  return 0;
+}
+
+// --- blend: outer, size, places, inner, taps. target[place] = sum over taps of source[index] * weight, from 0.
+// Buffers: source, indices (int64: taps x places), weights, target. ---
+
+static int check_blend(const work_t *w) {
+  const int64_t *p = w->p;
+  int64_t given[3] = {p[0], p[1], p[3]}, made[3] = {p[0], p[2], p[3]}, table[2] = {p[2], p[4]};
+  int64_t read = product_of(3, given), written = product_of(3, made), entries = product_of(2, table);
+  if (w->count != 4 || read < 0 || written < 0 || entries < 0 || !holds(w, 0, read, 4) || !holds(w, 1, entries, 8) ||
+      !holds(w, 2, entries, 4) || !holds(w, 3, written, 4))
+    return 0;
+  for (int64_t i = 0; i < entries; ++i)
+    if (!in_range(((const int64_t *)w->data[1])[i], 0, p[1] - 1)) return 0;
+  return 1;
+}
+
+static int run_blend(const work_t *w) {
+  int64_t outer = w->p[0], size = w->p[1], places = w->p[2], inner = w->p[3], taps = w->p[4];
+  const int64_t *indices = (const int64_t *)w->data[1];
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t place = 0; place < places; ++place) {
+      float *y = target(w) + (o * places + place) * inner;
+      for (int64_t i = 0; i < inner; ++i) y[i] = 0.0f;
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        const float *x = floats(w, 0) + (o * size + indices[tap * places + place]) * inner;
+        const float weight = floats(w, 2)[tap * places + place];
+        for (int64_t i = 0; i < inner; ++i) {
+          const float part = x[i] * weight;
+          y[i] = y[i] + part;
+        }
+      }
+    }
+  return 0;
+}
+
+// --- lstm, gru: steps, batch, hidden, 1 backwards, outputs' step stride, 1 linear before reset. Buffers: gates of the
+// data (steps, batch, n * hidden), recurrence transposed (hidden, n * hidden), recurrent bias (3 * hidden; gru only),
+// outputs, hidden state (batch, hidden; in and out), cell state (lstm) or room (gru: 3 * hidden). ---
+
+static int check_recurrent(const work_t *w, int64_t gates) {
+  const int64_t *p = w->p;
+  int64_t data[4] = {p[0], p[1], p[2], gates}, matrix[3] = {p[2], p[2], gates}, state[2] = {p[1], p[2]};
+  int64_t read = product_of(4, data), weights = product_of(3, matrix), states = product_of(2, state);
+  if (w->count != 6 || read <= 0 || weights < 0 || states < 0 || !in_range(p[4], states, (int64_t)1 << 31)) return 0;
+  int64_t span = (p[0] - 1) * p[4];
+  return span <= (int64_t)1 << 40 && holds(w, 0, read, 4) && holds(w, 1, weights, 4) &&
+         holds(w, 2, gates == 3 ? 3 * p[2] : 0, 4) && holds(w, 3, span + states, 4) && holds(w, 4, states, 4) &&
+         holds(w, 5, gates == 3 ? 4 * p[2] : states, 4);
+}
+
+static int check_lstm(const work_t *w) { return check_recurrent(w, 4) && holds(w, 2, 4 * w->p[2], 4); }
+static int check_gru(const work_t *w) { return check_recurrent(w, 3); }
+
+// sums[i] = float32 of the products of a state with the columns of a matrix (hidden, width).
+static void times_matrix(const float *state, const float *matrix, int64_t hidden, int64_t width, int64_t from,
+                         int64_t columns, float *to) {
+  for (int64_t first = 0; first < columns; first += CHUNK) {
+    double sums[CHUNK] = {0};
+    int64_t count = least(columns - first, CHUNK);
+    add_products(state, 1, matrix + from + first, width, 1, hidden, count, sums);
+    for (int64_t i = 0; i < count; ++i) to[first + i] = (float)sums[i];
+  }
+}
+
+static int run_lstm(const work_t *w) {
+  int64_t steps = w->p[0], batch = w->p[1], size = w->p[2];
+  float *room = (float *)w->data[2];
+  for (int64_t turn = 0; turn < steps; ++turn) {
+    int64_t step = w->p[3] ? steps - 1 - turn : turn;
+    for (int64_t n = 0; n < batch; ++n) {
+      const float *gates = floats(w, 0) + (step * batch + n) * 4 * size;
+      float *hidden = (float *)w->data[4] + n * size, *cell = (float *)w->data[5] + n * size;
+      times_matrix(hidden, floats(w, 1), size, 4 * size, 0, 4 * size, room);
+      for (int64_t i = 0; i < 4 * size; ++i) room[i] = gates[i] + room[i];
+      for (int64_t i = 0; i < size; ++i) {
+        float enter = (float)sigmoid_of(room[i]), leave = (float)sigmoid_of(room[size + i]);
+        float forget = (float)sigmoid_of(room[2 * size + i]), fresh = (float)tanh_of(room[3 * size + i]);
+        float kept = forget * cell[i], added = enter * fresh;
+        cell[i] = kept + added;
+        hidden[i] = leave * (float)tanh_of(cell[i]);
+      }
+      memcpy((float *)w->data[3] + step * w->p[4] + n * size, hidden, (size_t)size * 4);
+    }
+  }
+  return 0;
+}
+
+static void gru_step(const work_t *w, const float *gates, float *hidden) {
+  int64_t size = w->p[2];
+  const float *matrix = floats(w, 1), *bias = floats(w, 2);
+  float *room = (float *)w->data[5], *both = room, *last = room + 2 * size, *scaled = room + 3 * size;
+  times_matrix(hidden, matrix, size, 3 * size, 0, 2 * size, both);
+  for (int64_t i = 0; i < 2 * size; ++i) {
+    float sum = gates[i] + both[i];
+    both[i] = (float)sigmoid_of(sum + bias[i]);
+  }
+  const float *update = both, *reset = both + size;
+  if (!w->p[5])
+    for (int64_t i = 0; i < size; ++i) scaled[i] = reset[i] * hidden[i];
+  times_matrix(w->p[5] ? hidden : scaled, matrix, size, 3 * size, 2 * size, size, last);
+  for (int64_t i = 0; i < size; ++i) {
+    float inner = last[i] + bias[2 * size + i];
+    if (w->p[5]) inner = reset[i] * inner;
+    float fresh = (float)tanh_of(gates[2 * size + i] + inner);
+    float opposite = 1.0f - update[i], first = opposite * fresh, second = update[i] * hidden[i];
+    hidden[i] = first + second;
+  }
+}
+
+static int run_gru(const work_t *w) {
+  int64_t steps = w->p[0], batch = w->p[1], size = w->p[2];
+  for (int64_t turn = 0; turn < steps; ++turn) {
+    int64_t step = w->p[3] ? steps - 1 - turn : turn;
+    for (int64_t n = 0; n < batch; ++n) {
+      float *hidden = (float *)w->data[4] + n * size;
+      gru_step(w, floats(w, 0) + (step * batch + n) * 3 * size, hidden);
+      memcpy((float *)w->data[3] + step * w->p[4] + n * size, hidden, (size_t)size * 4);
+    }
+  }
+  return 0;
+}
+
+// --- argmax: 1 for the least, outer, size, inner. Buffers: data, target (int64). ---
+
+static int check_argmax(const work_t *w) {
+  int64_t read = product_of(3, w->p + 1), made[2] = {w->p[1], w->p[3]}, written = product_of(2, made);
+  return w->count == 2 && read > 0 && written >= 0 && holds(w, 0, read, 4) && holds(w, 1, written, 8);
+}
+
+static int run_argmax(const work_t *w) {
+  int64_t outer = w->p[1], size = w->p[2], inner = w->p[3];
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t i = 0; i < inner; ++i) {
+      const float *x = floats(w, 0) + o * size * inner + i;
+      int64_t place = 0;
+      float best = x[0];
+      for (int64_t k = 1; k < size && best == best; ++k) {
+        float v = x[k * inner];
+        if (v != v || (w->p[0] ? v < best : v > best)) best = v, place = k;
+      }
+      ((int64_t *)w->data[1])[o * inner + i] = place;
+    }
+  return 0;
+}
+
+const kernel_t float_kernels[] = {
+    {check_unary, run_unary},     {check_binary, run_binary}, {check_reduce, run_reduce}, {check_softmax, run_softmax},
+    {check_matmul, run_matmul},   {check_conv, run_conv},     {check_pool, run_pool},     {check_blend, run_blend},
+    {check_lstm, run_lstm},       {check_gru, run_gru},       {check_argmax, run_argmax},
+};
+const int float_kernel_count = sizeof float_kernels / sizeof float_kernels[0];

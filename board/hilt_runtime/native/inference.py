@@ -1,0 +1,186 @@
+"""A whole inference as one plan: made at the first inference, step by step as it runs, then walked by one call."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+
+from hilt_runtime import operators
+from hilt_runtime.layout import four
+from hilt_runtime.native.plans import execute, plan_operator
+from hilt_runtime.native.steps import Builder, NotNativeError
+
+Call = Callable[[], Any]
+Step = Mapping[str, Any]
+
+
+class ShapeChangedError(Exception):
+    """A step of numpy's gave a tensor of another shape or type than in the first inference."""
+
+
+class InferencePlan:
+    """The steps of a network for the native engine, numpy's steps among them, and every tensor's memory."""
+
+    def __init__(self, library: Any, constants: Mapping[str, Any], packed: Mapping[str, Any]) -> None:
+        """`constants` are the processor's arrays by name, `packed` VTA's buffers as int8 arrays by name."""
+        self._library = library
+        self._builder = Builder()
+        self._packed = packed
+        self.values: Dict[str, Any] = {}
+        """Every tensor of the processor by name, written again by each inference."""
+        self.reasons: Dict[str, str] = {}
+        """Why numpy computes a step, by the step's name."""
+        self._calls: Dict[int, Call] = {}
+        self._ends: List[int] = []
+        self._results: Dict[int, Any] = {}
+        self._inputs: Dict[str, Tuple[int, List[Tuple[int, int]]]] = {}
+        self._steps: Any = None
+        for name, array in constants.items():
+            self.values[name] = self._builder.constant(np.asarray(array, order="C"))
+
+    # --- the first inference ---
+
+    def begin(self, inputs: Mapping[str, Any]) -> None:
+        """Take the first inference's inputs."""
+        for name, array in inputs.items():
+            self.values[name] = np.array(array, order="C")
+
+    def add_call(self, call: Call) -> Any:
+        """Add a step of Python's, and run it."""
+        self._calls[len(self._builder.records)] = call
+        self._builder.python()
+        self._ends.append(len(self._builder.records))
+        return call()
+
+    def add_pack(self, step: Step) -> None:
+        """Add and run the packing or folding of a tensor. Raises NotNativeError."""
+        data, packed = self.values[step["tensor"]], self._packed[step["buffer"]]
+        if data.dtype != np.int8 or packed.dtype != np.int8:
+            raise NotNativeError("a tensor that is not int8")
+        outer, inner, height, width, batch, block = packed.shape
+        if "fold" in step:
+            images, channels, rows, columns = data.shape
+            if rows != height:
+                raise NotNativeError("a fold of other rows")
+            fold = step["fold"]
+            numbers = [images, channels, rows, columns, outer, inner, width, batch, block]
+            self._native("fold", [data, packed], [*numbers, fold["kernel"], fold["stride"], fold["left"]])
+            return
+        images, channels, rows, columns = four(data.shape)
+        if (rows, columns) != (height, width):
+            raise NotNativeError("a tensor of another size than its buffer")
+        self._native("pack", [data, packed], [images, channels, rows * columns, outer, inner, batch, block])
+
+    def add_unpack(self, step: Step) -> None:
+        """Add and run the reading back of a tensor. Raises NotNativeError."""
+        packed, shape = self._packed[step["buffer"]], step["shape"]
+        outer, inner, height, width, batch, block = packed.shape
+        images, channels, rows, columns = four(shape)
+        if (rows, columns) != (height, width):
+            raise NotNativeError("a tensor of another size than its buffer")
+        out = self._builder.new(shape, np.int8)
+        self._native("unpack", [packed, out], [images, channels, rows * columns, outer, inner, batch, block])
+        self.values[step["tensor"]] = out
+
+    def add_operator(self, step: Step, compute: Callable[[Sequence[Any]], List[Any]]) -> None:
+        """Add and run an operator: natively, else by `compute` in numpy. Constants are computed once."""
+        builder = self._builder
+        inputs = [self.values[name] if name else None for name in step["inputs"]]
+        if all(array is None or builder.is_constant(array) for array in inputs):
+            outputs = [builder.constant(np.array(array, order="C")) for array in compute(inputs)]
+            self._ends.append(len(builder.records))
+        else:
+            try:
+                before = len(builder.records)
+                outputs = plan_operator(builder, step["op"], inputs, step["attributes"])
+                self._run_new(before)
+            except NotNativeError as error:
+                self.reasons[step["name"]] = str(error)
+                outputs = self._by_numpy(inputs, compute)
+        self.values.update(zip(step["outputs"], outputs))
+
+    def _native(self, kernel: str, arrays: Sequence[Any], numbers: Sequence[int]) -> None:
+        before = len(self._builder.records)
+        self._builder.step(kernel, arrays, numbers)
+        self._run_new(before)
+
+    def _run_new(self, before: int) -> None:
+        """Run the records from `before` on, and end the step. Raises NotNativeError and takes them back if refused."""
+        builder = self._builder
+        steps, buffers = builder.encoded(before)
+        try:
+            if execute(self._library, steps, buffers):
+                raise NotNativeError("a value forbids it")
+        except NotNativeError:
+            del builder.records[before:]
+            raise
+        self._ends.append(len(builder.records))
+
+    def _by_numpy(self, inputs: Sequence[Any], compute: Callable[[Sequence[Any]], List[Any]]) -> List[Any]:
+        outputs: List[Any] = []
+
+        def call() -> None:
+            results = compute(inputs)
+            if not outputs:
+                outputs.extend(np.array(result, order="C") for result in results)
+                return
+            for kept, result in zip(outputs, results):
+                if kept.shape != result.shape or kept.dtype != result.dtype:
+                    raise ShapeChangedError("{} {} for {} {}".format(result.dtype, result.shape, kept.dtype, kept.shape))
+                np.copyto(kept, result)
+
+        self.add_call(call)
+        return outputs
+
+    def finish(self) -> None:
+        """End the first inference: the plan is whole."""
+        self._steps, self._buffers = self._builder.encoded(0)
+        self._times = np.zeros(2 * len(self._steps) + 2)
+        self._addresses = tuple(array.ctypes.data for array in (self._steps, self._buffers, self._times))
+        refused = self._library.hilt_check(
+            self._addresses[0], len(self._steps), self._addresses[1], len(self._buffers)
+        )
+        if refused >= 0:
+            raise NotNativeError("step {} reaches outside of its tensors".format(refused))
+
+    # --- later inferences ---
+
+    def run(self, inputs: Mapping[str, Any]) -> None:
+        """Run an inference; the tensors are in `values`. Raises as the steps of Python's do, and ShapeChangedError."""
+        for name, array in inputs.items():
+            np.copyto(self.values[name], array)
+        steps, buffers, times = self._addresses
+        at, count = 0, len(self._steps)
+        while True:
+            at = self._library.hilt_run(steps, at, count, buffers, times)
+            if at == count:
+                return
+            if at < 0:
+                raise IndexError("a place that is not there")
+            began = time.perf_counter()
+            self._results[at] = self._calls[at]()
+            self._times[2 * at : 2 * at + 2] = began, time.perf_counter()
+            at += 1
+
+    def step_times(self) -> List[Tuple[float, float, Any]]:
+        """Return for each step of the network its begin and end (time.perf_counter) and its call's result."""
+        times, first, last = self._times.tolist(), 0, 0.0
+        found = []
+        for end in self._ends:
+            if end == first:  # a view, or a constant
+                found.append((last, last, None))
+                continue
+            last = times[2 * end - 1]
+            found.append((times[2 * first], last, self._results.get(end - 1)))
+            first = end
+        return found
+
+
+def numpy_operator(step: Step) -> Callable[[Sequence[Any]], List[Any]]:
+    """Return a step's operator in numpy."""
+    return lambda inputs: operators.run(step["op"], inputs, step["attributes"])
+
+
+__all__ = ["InferencePlan", "NotNativeError", "Optional", "ShapeChangedError", "numpy_operator"]

@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// hilt's integer operators: exact, with VTA's rounding, wrap and clip, and the borders to float.
+#include "engine.h"
+
+#include <math.h>
+#include <string.h>
+
+#if defined(__ARM_NEON) && !defined(__aarch64__)
+#include <arm_neon.h>
+#define NEON_32 1
+#endif
+
+#define CHUNK 512  // elements of a row of sums on the stack
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+// Adds half a step, shifts right and clips; the sum wraps in 32 bits.
+static inline int8_t narrowed(int32_t sum, int32_t half, int shift, int32_t low, int32_t high) {
+  int32_t value = (int32_t)((uint32_t)sum + (uint32_t)half) >> shift;
+  value = value < low ? low : value;
+  return (int8_t)(value > high ? high : value);
+}
+
+static inline int32_t half_of(int64_t shift) { return shift > 0 ? (int32_t)(UINT32_C(1) << (shift - 1)) : 0; }
+
+static int clips(int64_t low, int64_t high) { return in_range(low, -128, 127) && in_range(high, -128, 127); }
+
+// --- table: elements. Buffers: data, entries (256, of -128 first), target. ---
+
+static int check_table(const work_t *w) {
+  return w->count == 3 && product_of(1, w->p) >= 0 && holds(w, 0, w->p[0], 1) && holds(w, 1, 256, 1) &&
+         holds(w, 2, w->p[0], 1);
+}
+
+static int run_table(const work_t *w) {
+  uint8_t entries[256];
+  memcpy(entries, w->data[1] + 128, 128);
+  memcpy(entries + 128, w->data[1], 128);
+  const uint8_t *x = w->data[0];
+  uint8_t *y = w->data[2];
+  int64_t count = w->p[0], i = 0;
+  for (; i + 4 <= count; i += 4) {  // one load and one store for four
+    uint32_t four;
+    memcpy(&four, x + i, 4);
+    uint32_t found = entries[four & 255] | (uint32_t)entries[four >> 8 & 255] << 8 |
+                     (uint32_t)entries[four >> 16 & 255] << 16 | (uint32_t)entries[four >> 24] << 24;
+    memcpy(y + i, &found, 4);
+  }
+  for (; i < count; ++i) y[i] = entries[x[i]];
+  return 0;
+}
+
+// --- table of float32: elements. Buffers: data, entries, target. ---
+
+static int check_table_float(const work_t *w) {
+  return w->count == 3 && product_of(1, w->p) >= 0 && holds(w, 0, w->p[0], 1) && holds(w, 1, 256, 4) &&
+         holds(w, 2, w->p[0], 4);
+}
+
+static int run_table_float(const work_t *w) {
+  const float *entries = (const float *)w->data[1] + 128;
+  for (int64_t i = 0; i < w->p[0]; ++i) ((float *)w->data[2])[i] = entries[((const int8_t *)w->data[0])[i]];
+  return 0;
+}
+
+// --- quantize: elements, 1 where the scale is a power of two; f: scale, its inverse. Buffers: data, target. ---
+
+static int check_quantize(const work_t *w) {
+  return w->count == 2 && product_of(1, w->p) >= 0 && holds(w, 0, w->p[0], 4) && holds(w, 1, w->p[0], 1) &&
+         w->f[0] > 0;
+}
+
+// Rounds half to even by adding 1.5 * 2^23, whose low byte is 0: the value was clipped before. Of NaN 0.
+static inline int8_t rounded(float value) {
+  float clipped = value > 127.0f ? 127.0f : value;
+  clipped = clipped < -128.0f ? -128.0f : clipped;
+  float sum = clipped + 12582912.0f;
+  int32_t bits;
+  memcpy(&bits, &sum, 4);
+  return (int8_t)(value == value ? bits : 0);
+}
+
+static int run_quantize(const work_t *w) {
+  const float *x = (const float *)w->data[0];
+  int8_t *y = (int8_t *)w->data[1];
+  int64_t count = w->p[0], i = 0;
+  float scale = (float)w->f[0], inverse = (float)w->f[1];
+  if (!w->p[1]) {
+    for (; i < count; ++i) y[i] = rounded(x[i] / scale);
+    return 0;
+  }
+#ifdef NEON_32
+  const float32x4_t low = vdupq_n_f32(-128.0f), high = vdupq_n_f32(127.0f), magic = vdupq_n_f32(12582912.0f);
+  for (; i + 8 <= count; i += 8) {
+    int16x4_t parts[2];
+    for (int k = 0; k < 2; ++k) {
+      float32x4_t v = vmulq_n_f32(vld1q_f32(x + i + 4 * k), inverse);
+      uint32x4_t real = vceqq_f32(v, v);
+      uint32x4_t bits = vreinterpretq_u32_f32(vaddq_f32(vmaxq_f32(vminq_f32(v, high), low), magic));
+      parts[k] = vmovn_s32(vreinterpretq_s32_u32(vandq_u32(bits, real)));
+    }
+    vst1_s8(y + i, vmovn_s16(vcombine_s16(parts[0], parts[1])));
+  }
+#endif
+  for (; i < count; ++i) y[i] = rounded(x[i] * inverse);
+  return 0;
+}
+
+// --- dequantize: elements; f: scale. Buffers: data, target. ---
+
+static int check_dequantize(const work_t *w) {
+  return w->count == 2 && product_of(1, w->p) >= 0 && holds(w, 0, w->p[0], 1) && holds(w, 1, w->p[0], 4);
+}
+
+static int run_dequantize(const work_t *w) {
+  const int8_t *x = (const int8_t *)w->data[0];
+  float *y = (float *)w->data[1];
+  float scale = (float)w->f[0];
+  int64_t i = 0;
+#ifdef NEON_32
+  if (scale >= 1e-30f)
+    for (; i + 8 <= w->p[0]; i += 8) {
+      int16x8_t v = vmovl_s8(vld1_s8(x + i));
+      vst1q_f32(y + i, vmulq_n_f32(vcvtq_f32_s32(vmovl_s16(vget_low_s16(v))), scale));
+      vst1q_f32(y + i + 4, vmulq_n_f32(vcvtq_f32_s32(vmovl_s16(vget_high_s16(v))), scale));
+    }
+#endif
+  for (; i < w->p[0]; ++i) y[i] = (float)x[i] * scale;
+  return 0;
+}
+
+// --- add, multiply: axes, sizes[6], strides of each input[6], left shifts[2], shift, low, high. ---
+// The target is dense. Buffers: left, right, target.
+
+enum { AXES, SIZES = 1, LEFT = 7, RIGHT = 13, SHIFT_LEFT = 19, SHIFT_RIGHT = 20, SHIFT = 21, LOW = 22, HIGH = 23 };
+
+static int spans(const work_t *w, int buffer, const int64_t *strides) {
+  int64_t far = 0;
+  for (int64_t i = 0; i < w->p[AXES]; ++i) {
+    if (!in_range(strides[i], 0, (int64_t)1 << 31)) return 0;
+    far += (w->p[SIZES + i] - 1) * strides[i];
+    if (far > (int64_t)1 << 40) return 0;
+  }
+  return holds(w, buffer, far + 1, 1);
+}
+
+static int check_pair(const work_t *w) {
+  const int64_t *p = w->p;
+  if (w->count != 3 || !in_range(p[AXES], 1, HILT_AXES)) return 0;
+  int64_t elements = product_of((int)p[AXES], p + SIZES);
+  return elements > 0 && holds(w, 2, elements, 1) && spans(w, 0, p + LEFT) && spans(w, 1, p + RIGHT) &&
+         in_range(p[SHIFT_LEFT], 0, 31) && in_range(p[SHIFT_RIGHT], 0, 31) && in_range(p[SHIFT], 0, 31) &&
+         clips(p[LOW], p[HIGH]);
+}
+
+#define PAIR_LINE(name, type, expression)                                                                    \
+  static void name(const int8_t *restrict a, int64_t sa, const int8_t *restrict b, int64_t sb,               \
+                   int8_t *restrict y, int64_t count, const int64_t *p) {                                    \
+    const type low = (type)p[LOW], high = (type)p[HIGH], half = (type)half_of(p[SHIFT]);                     \
+    const int left = (int)p[SHIFT_LEFT], right = (int)p[SHIFT_RIGHT], shift = (int)p[SHIFT];                 \
+    (void)left, (void)right;                                                                                 \
+    if (sa == 1 && sb == 1) {                                                                                \
+      for (int64_t i = 0; i < count; ++i) {                                                                  \
+        type u = a[i], v = b[i], t = expression;                                                             \
+        t = t < low ? low : t;                                                                               \
+        y[i] = (int8_t)(t > high ? high : t);                                                                \
+      }                                                                                                      \
+    } else if (sa == 1 && sb == 0) {                                                                         \
+      const type v = b[0];                                                                                   \
+      for (int64_t i = 0; i < count; ++i) {                                                                  \
+        type u = a[i], t = expression;                                                                       \
+        t = t < low ? low : t;                                                                               \
+        y[i] = (int8_t)(t > high ? high : t);                                                                \
+      }                                                                                                      \
+    } else {                                                                                                 \
+      for (int64_t i = 0; i < count; ++i) {                                                                  \
+        type u = a[i * sa], v = b[i * sb], t = expression;                                                   \
+        t = t < low ? low : t;                                                                               \
+        y[i] = (int8_t)(t > high ? high : t);                                                                \
+      }                                                                                                      \
+    }                                                                                                        \
+  }
+
+#define ADDED32 \
+  ((int32_t)(((uint32_t)u << left) + ((uint32_t)v << right) + (uint32_t)half) >> shift)
+PAIR_LINE(add_line, int32_t, ADDED32)
+PAIR_LINE(add_line_16, int16_t, (int16_t)((int16_t)(u * (1 << left) + v * (1 << right) + half) >> shift))
+PAIR_LINE(multiply_line, int32_t, ((u * v + half) >> shift))
+PAIR_LINE(multiply_line_16, int16_t, (int16_t)((int16_t)(u * v + half) >> shift))
+
+typedef void pair_line_t(const int8_t *, int64_t, const int8_t *, int64_t, int8_t *, int64_t, const int64_t *);
+
+static int run_pair(const work_t *w, pair_line_t *line) {
+  const int64_t *p = w->p, *sizes = p + SIZES, *from = p + LEFT, *other = p + RIGHT;
+  int last = (int)p[AXES] - 1;
+  const int8_t *a = (const int8_t *)w->data[0], *b = (const int8_t *)w->data[1];
+  int8_t *y = (int8_t *)w->data[2];
+  int64_t at[HILT_AXES] = {0};
+  for (;;) {
+    line(a, from[last], b, other[last], y, sizes[last], p);
+    y += sizes[last];
+    int axis = last - 1;
+    for (; axis >= 0; --axis) {
+      a += from[axis];
+      b += other[axis];
+      if (++at[axis] < sizes[axis]) break;
+      a -= from[axis] * sizes[axis];
+      b -= other[axis] * sizes[axis];
+      at[axis] = 0;
+    }
+    if (axis < 0) return 0;
+  }
+}
+
+static int run_add(const work_t *w) {
+  int64_t left = w->p[SHIFT_LEFT], right = w->p[SHIFT_RIGHT], shift = w->p[SHIFT];
+  int fits = left < 7 && right < 7 && shift < 15 &&
+             (INT64_C(128) << left) + (INT64_C(128) << right) + half_of(shift) < 32768;
+  return run_pair(w, fits ? add_line_16 : add_line);
+}
+
+static int run_multiply(const work_t *w) {
+  return run_pair(w, w->p[SHIFT] > 0 && w->p[SHIFT] < 15 && half_of(w->p[SHIFT]) + 16384 < 32768 ? multiply_line_16
+                                                                                                 : multiply_line);
+}
+
+static int check_multiply(const work_t *w) { return check_pair(w) && w->p[SHIFT] <= 30; }
+
+// --- pools: planes, height, width, rows and columns out, kernel[2], strides[2], top, left, divisor, shift, low, high.
+// Buffers: data, target. ---
+
+enum { PLANES, HEIGHT, WIDTH, ROWS, COLUMNS, KERNEL, STRIDES = 7, TOP = 9, PAD_LEFT, DIVISOR, MEAN_SHIFT, MEAN_LOW };
+
+static int check_pool(const work_t *w) {
+  const int64_t *p = w->p;
+  int64_t given[3] = {p[PLANES], p[HEIGHT], p[WIDTH]}, made[3] = {p[PLANES], p[ROWS], p[COLUMNS]};
+  int64_t read = product_of(3, given), written = product_of(3, made);
+  if (w->count != 2 || read < 0 || written < 0 || !holds(w, 0, read, 1) || !holds(w, 1, written, 1)) return 0;
+  for (int i = 0; i < 4; ++i)
+    if (!in_range(p[KERNEL + i], 1, 1 << 14)) return 0;
+  return in_range(p[TOP], 0, 1 << 14) && in_range(p[PAD_LEFT], 0, 1 << 14) && p[KERNEL] * p[KERNEL + 1] <= 1 << 24 &&
+         in_range(p[DIVISOR], 1, INT32_MAX) && in_range(p[MEAN_SHIFT], -31, 31) && clips(p[MEAN_LOW], p[MEAN_LOW + 1]);
+}
+
+// Returns the outputs [begin, end) whose tap lies in the data.
+static void inside(int64_t tap, int64_t pad, int64_t stride, int64_t size, int64_t outputs, int64_t *begin,
+                   int64_t *end) {
+  *begin = pad > tap ? (pad - tap + stride - 1) / stride : 0;
+  int64_t last = size - 1 + pad - tap;
+  *end = last < 0 ? 0 : least(last / stride + 1, outputs);
+}
+
+static int8_t mean_of(int32_t sum, const int64_t *p) {
+  double low = (double)p[MEAN_LOW], high = (double)p[MEAN_LOW + 1];
+  double mean = floor(ldexp((double)sum, -(int)p[MEAN_SHIFT]) / (double)p[DIVISOR] + 0.5);
+  mean = mean < low ? low : mean;
+  return (int8_t)(mean > high ? high : mean);
+}
+
+static void mean_line(const int32_t *sums, int8_t *y, int64_t count, const int64_t *p) {
+  if (p[DIVISOR] == 1 && p[MEAN_SHIFT] >= 0) {
+    int32_t half = half_of(p[MEAN_SHIFT]), low = (int32_t)p[MEAN_LOW], high = (int32_t)p[MEAN_LOW + 1];
+    for (int64_t i = 0; i < count; ++i) y[i] = narrowed(sums[i], half, (int)p[MEAN_SHIFT], low, high);
+  } else {
+    for (int64_t i = 0; i < count; ++i) y[i] = mean_of(sums[i], p);
+  }
+}
+
+#define TAPS(statement)                                                                                       \
+  for (int64_t row = 0; row < p[KERNEL]; ++row) {                                                             \
+    int64_t y_in = out * p[STRIDES] + row - p[TOP];                                                           \
+    if (y_in < 0 || y_in >= p[HEIGHT]) continue;                                                              \
+    for (int64_t column = 0; column < p[KERNEL + 1]; ++column) {                                              \
+      int64_t begin, end;                                                                                     \
+      inside(column, p[PAD_LEFT], stride, p[WIDTH], p[COLUMNS], &begin, &end);                                \
+      begin = most(begin, first), end = least(end, first + count);                                            \
+      const int8_t *x = plane + y_in * p[WIDTH] + column - p[PAD_LEFT];                                       \
+      if (stride == 1)                                                                                        \
+        for (int64_t i = begin; i < end; ++i) statement(i - first, x[i]);                                     \
+      else if (stride == 2)                                                                                   \
+        for (int64_t i = begin; i < end; ++i) statement(i - first, x[2 * i]);                                 \
+      else                                                                                                    \
+        for (int64_t i = begin; i < end; ++i) statement(i - first, x[i * stride]);                            \
+    }                                                                                                         \
+  }
+
+static int run_max_pool(const work_t *w) {
+  const int64_t *p = w->p, stride = p[STRIDES + 1];
+  for (int64_t k = 0; k < p[PLANES]; ++k) {
+    const int8_t *plane = (const int8_t *)w->data[0] + k * p[HEIGHT] * p[WIDTH];
+    for (int64_t out = 0; out < p[ROWS]; ++out)
+      for (int64_t first = 0; first < p[COLUMNS]; first += CHUNK) {
+        int64_t count = least(p[COLUMNS] - first, CHUNK);
+        int8_t *y = (int8_t *)w->data[1] + (k * p[ROWS] + out) * p[COLUMNS] + first;
+        memset(y, -128, (size_t)count);
+#define LARGER(place, value) y[place] = y[place] > (value) ? y[place] : (value)
+        TAPS(LARGER)
+      }
+  }
+  return 0;
+}
+
+static int run_average_pool(const work_t *w) {
+  const int64_t *p = w->p, stride = p[STRIDES + 1];
+  for (int64_t k = 0; k < p[PLANES]; ++k) {
+    const int8_t *plane = (const int8_t *)w->data[0] + k * p[HEIGHT] * p[WIDTH];
+    for (int64_t out = 0; out < p[ROWS]; ++out)
+      for (int64_t first = 0; first < p[COLUMNS]; first += CHUNK) {
+        int32_t sums[CHUNK] = {0};
+        int64_t count = least(p[COLUMNS] - first, CHUNK);
+#define MORE(place, value) sums[place] += (value)
+        TAPS(MORE)
+        mean_line(sums, (int8_t *)w->data[1] + (k * p[ROWS] + out) * p[COLUMNS] + first, count, p);
+      }
+  }
+  return 0;
+}
+
+// --- global average pool: the pool's numbers, with planes, 1, pixels. ---
+
+static int check_global(const work_t *w) {
+  return check_pool(w) && w->p[ROWS] == 1 && w->p[COLUMNS] == 1 && w->p[HEIGHT] * w->p[WIDTH] <= 1 << 24;
+}
+
+static int run_global_average_pool(const work_t *w) {
+  const int64_t *p = w->p;
+  int64_t pixels = p[HEIGHT] * p[WIDTH];
+  for (int64_t k = 0; k < p[PLANES]; ++k) {
+    const int8_t *x = (const int8_t *)w->data[0] + k * pixels;
+    int32_t sum = 0;
+    for (int64_t i = 0; i < pixels; ++i) sum += x[i];
+    mean_line(&sum, (int8_t *)w->data[1] + k, 1, p);
+  }
+  return 0;
+}
+
+// --- conv2d. Buffers: data, weights, bias (int32, one a channel), residual (the target's shape, or none: the bias
+// again), shift (int32, one a channel), residual shift (int32), target. ---
+
+enum {
+  C_IMAGES, C_CHANNELS, C_HEIGHT, C_WIDTH, C_OUT, C_DEPTH, C_KERNEL, C_ROWS = 8, C_COLUMNS, C_STRIDES,
+  C_DILATIONS = 12, C_TOP = 14, C_LEFT, C_GROUPS, C_LOW, C_HIGH, C_HAS_RESIDUAL, C_SPREAD
+};
+
+static int check_epilogue(const work_t *w, int64_t channels, int64_t outputs, int64_t low, int64_t high, int residual) {
+  if (w->count != 7 || !holds(w, 2, channels, 4) || !holds(w, 4, channels, 4) || !holds(w, 5, channels, 4)) return 0;
+  if (!holds(w, 6, outputs, 1) || (residual && !holds(w, 3, outputs, 1)) || !clips(low, high)) return 0;
+  for (int64_t i = 0; i < channels; ++i)
+    if (!in_range(((const int32_t *)w->data[4])[i], 0, 31) || !in_range(((const int32_t *)w->data[5])[i], 0, 31))
+      return 0;
+  return 1;
+}
+
+static int check_conv2d(const work_t *w) {
+  const int64_t *p = w->p;
+  int64_t data = product_of(4, p), weights = product_of(4, p + C_OUT);
+  int64_t made[4] = {p[C_IMAGES], p[C_OUT], p[C_ROWS], p[C_COLUMNS]};
+  int64_t outputs = product_of(4, made);
+  if (data < 0 || weights < 0 || outputs < 0 || !holds(w, 0, data, 1) || !holds(w, 1, weights, 1)) return 0;
+  for (int i = 0; i < 2; ++i)
+    if (!in_range(p[C_KERNEL + i], 1, 1 << 14) || !in_range(p[C_STRIDES + i], 1, 1 << 14) ||
+        !in_range(p[C_DILATIONS + i], 1, 1 << 14) || !in_range(p[C_TOP + i], 0, 1 << 14) ||
+        !in_range(p[C_SPREAD + i], 1, 1 << 14))
+      return 0;
+  if (!in_range(p[C_GROUPS], 1, 1 << 20) || p[C_OUT] % p[C_GROUPS] || p[C_DEPTH] * p[C_GROUPS] != p[C_CHANNELS])
+    return 0;
+  return p[C_HEIGHT] >= 1 && p[C_WIDTH] >= 1 &&
+         check_epilogue(w, p[C_OUT], outputs, p[C_LOW], p[C_HIGH], p[C_HAS_RESIDUAL] != 0);
+}
+
+static void finish(const int32_t *sums, int64_t count, int64_t channel, const work_t *w, int64_t place, int residual,
+                   int64_t low, int64_t high) {
+  int32_t bias = ((const int32_t *)w->data[2])[channel], shift = ((const int32_t *)w->data[4])[channel];
+  int32_t half = half_of(shift), left = ((const int32_t *)w->data[5])[channel];
+  int8_t *y = (int8_t *)w->data[6] + place;
+  const int8_t *extra = (const int8_t *)w->data[3] + place;
+  for (int64_t i = 0; i < count; ++i) {
+    uint32_t sum = (uint32_t)sums[i] + (uint32_t)bias;
+    if (residual) sum += (uint32_t)(int32_t)extra[i] << left;
+    y[i] = narrowed((int32_t)sum, half, shift, (int32_t)low, (int32_t)high);
+  }
+}
+
+static void add_taps(const work_t *w, int64_t image, int64_t channel, int64_t out, int64_t first, int64_t count,
+                     int32_t *restrict sums) {
+  const int64_t *p = w->p;
+  int64_t stride = p[C_STRIDES + 1], base = channel / (p[C_OUT] / p[C_GROUPS]) * p[C_DEPTH];
+  const int8_t *weight = (const int8_t *)w->data[1] + channel * p[C_DEPTH] * p[C_KERNEL] * p[C_KERNEL + 1];
+  int64_t spread_rows = p[C_SPREAD], spread = p[C_SPREAD + 1];
+  for (int64_t depth = 0; depth < p[C_DEPTH]; ++depth)
+    for (int64_t row = 0; row < p[C_KERNEL]; ++row) {
+      int64_t y_in = out * p[C_STRIDES] + row * p[C_DILATIONS] - p[C_TOP];
+      int there = y_in >= 0 && y_in % spread_rows == 0 && y_in / spread_rows < p[C_HEIGHT];
+      const int8_t *line = (const int8_t *)w->data[0] +
+                           ((image * p[C_CHANNELS] + base + depth) * p[C_HEIGHT] + (there ? y_in / spread_rows : 0)) *
+                               p[C_WIDTH];
+      for (int64_t column = 0; column < p[C_KERNEL + 1]; ++column) {
+        int32_t factor = *weight++;
+        if (!there || factor == 0) continue;
+        int64_t tap = column * p[C_DILATIONS + 1], begin, end;
+        inside(tap, p[C_LEFT], stride, (p[C_WIDTH] - 1) * spread + 1, p[C_COLUMNS], &begin, &end);
+        begin = most(begin, first), end = least(end, first + count);
+        int64_t shifted = tap - p[C_LEFT];
+        if (spread > 1) {
+          for (int64_t i = begin; i < end; ++i)
+            if ((i * stride + shifted) % spread == 0) sums[i - first] += factor * line[(i * stride + shifted) / spread];
+        } else if (stride == 1) {
+          const int8_t *x = line + shifted;
+          for (int64_t i = begin; i < end; ++i) sums[i - first] += (int32_t)((int16_t)factor * (int16_t)x[i]);
+        } else {
+          for (int64_t i = begin; i < end; ++i) sums[i - first] += factor * line[i * stride + shifted];
+        }
+      }
+    }
+}
+
+static int run_conv2d(const work_t *w) {
+  const int64_t *p = w->p;
+  for (int64_t image = 0; image < p[C_IMAGES]; ++image)
+    for (int64_t channel = 0; channel < p[C_OUT]; ++channel)
+      for (int64_t out = 0; out < p[C_ROWS]; ++out)
+        for (int64_t first = 0; first < p[C_COLUMNS]; first += CHUNK) {
+          int32_t sums[CHUNK] = {0};
+          int64_t count = least(p[C_COLUMNS] - first, CHUNK);
+          add_taps(w, image, channel, out, first, count, sums);
+          int64_t place = ((image * p[C_OUT] + channel) * p[C_ROWS] + out) * p[C_COLUMNS] + first;
+          finish(sums, count, channel, w, place, p[C_HAS_RESIDUAL] != 0, p[C_LOW], p[C_HIGH]);
+        }
+  return 0;
+}
+
+// --- dense: rows, depth, outputs, low, high, has residual. Buffers: as conv2d. ---
+
+static int check_dense(const work_t *w) {
+  const int64_t *p = w->p;
+  int64_t data = product_of(2, p), weights = product_of(2, p + 1);
+  int64_t made[2] = {p[0], p[2]}, outputs = product_of(2, made);
+  return data >= 0 && weights >= 0 && outputs >= 0 && holds(w, 0, data, 1) && holds(w, 1, weights, 1) &&
+         check_epilogue(w, p[2], outputs, p[3], p[4], p[5] != 0);
+}
+
+static int run_dense(const work_t *w) {
+  const int64_t *p = w->p;
+  for (int64_t row = 0; row < p[0]; ++row) {
+    const int8_t *x = (const int8_t *)w->data[0] + row * p[1];
+    for (int64_t out = 0; out < p[2]; ++out) {
+      const int8_t *weight = (const int8_t *)w->data[1] + out * p[1];
+      uint32_t sum = 0;
+      for (int64_t k = 0; k < p[1]; ++k) sum += (uint32_t)(int32_t)((int16_t)x[k] * (int16_t)weight[k]);
+      int32_t whole = (int32_t)sum;
+      finish(&whole, 1, out, w, row * p[2] + out, p[5] != 0, p[3], p[4]);
+    }
+  }
+  return 0;
+}
+
+const kernel_t integer_kernels[] = {
+    {check_table, run_table},
+    {check_table_float, run_table_float},
+    {check_quantize, run_quantize},
+    {check_dequantize, run_dequantize},
+    {check_pair, run_add},
+    {check_multiply, run_multiply},
+    {check_pool, run_max_pool},
+    {check_pool, run_average_pool},
+    {check_global, run_global_average_pool},
+    {check_conv2d, run_conv2d},
+    {check_dense, run_dense},
+};
+const int integer_kernel_count = sizeof integer_kernels / sizeof integer_kernels[0];

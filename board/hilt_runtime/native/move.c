@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Kernels that move elements: copies between strides, fills, takes by index, and VTA's packed layout.
+#include "engine.h"
+#include "vector.h"
+
+// --- transposing bytes ---
+
+// Writes dst[column * to + row] = src[row * from + column] for rows x columns, and zeros for rows up to `whole`.
+static void transpose_bytes(const uint8_t *src, int64_t from, int64_t rows, uint8_t *dst, int64_t to, int64_t columns,
+                            int64_t whole) {
+  for (int64_t row = 0; row < whole; row += 16) {
+    int64_t here = rows - row < 16 ? rows - row : 16;
+    int64_t width = whole - row < 16 ? whole - row : 16;
+    for (int64_t column = 0; column < columns; column += 16) {
+      int64_t there = columns - column < 16 ? columns - column : 16;
+      bytes16 tile[16];
+      for (int k = 0; k < 16; ++k) {
+        uint8_t edge[16] = {0};
+        const uint8_t *line = src + (row + k) * from + column;
+        if (k >= here) {
+          tile[k] = load16(edge);
+        } else if (there == 16) {
+          tile[k] = load16(line);
+        } else {
+          memcpy(edge, line, (size_t)there);
+          tile[k] = load16(edge);
+        }
+      }
+      transpose16(tile);
+      for (int k = 0; k < there; ++k) {
+        uint8_t *line = dst + (column + k) * to + row;
+        if (width == 16) {
+          store16(line, tile[k]);
+        } else {
+          uint8_t edge[16];
+          store16(edge, tile[k]);
+          if (width == 8)
+            memcpy(line, edge, 8);
+          else
+            memcpy(line, edge, (size_t)width);
+        }
+      }
+    }
+  }
+}
+
+// --- copy: item bytes, axes, offset and strides of source and target in items ---
+// p: item, axes, source offset, target offset, sizes[6], source strides[6], target strides[6]. Buffers: source, target.
+
+static int reach(int64_t axes, int64_t offset, const int64_t *sizes, const int64_t *strides, int64_t limit) {
+  int64_t low = offset, high = offset;
+  if (!in_range(offset, 0, (int64_t)1 << 40)) return 0;
+  for (int64_t i = 0; i < axes; ++i) {
+    if (!in_range(strides[i], -((int64_t)1 << 31), (int64_t)1 << 31)) return 0;
+    int64_t far = (sizes[i] - 1) * strides[i];  // sizes are at most 2^31
+    if (!in_range(far, -((int64_t)1 << 40), (int64_t)1 << 40)) return 0;
+    *(far < 0 ? &low : &high) += far;
+  }
+  return low >= 0 && high < limit;
+}
+
+static int check_copy(const work_t *w) {
+  const int64_t *p = w->p;
+  int64_t item = p[0], axes = p[1];
+  if (w->count != 2 || !(item == 1 || item == 2 || item == 4 || item == 8) || !in_range(axes, 1, HILT_AXES)) return 0;
+  int64_t elements = product_of((int)axes, p + 4);
+  if (elements < 0 || !holds(w, 0, 0, item) || !holds(w, 1, 0, item)) return 0;
+  return elements == 0 || (reach(axes, p[2], p + 4, p + 10, w->bytes[0] / item) &&
+                           reach(axes, p[3], p + 4, p + 16, w->bytes[1] / item));
+}
+
+#define COPY_LINE(type)                                                                       \
+  do {                                                                                        \
+    const type *s = (const type *)src;                                                        \
+    type *d = (type *)dst;                                                                    \
+    for (int64_t i = 0; i < count; ++i) d[i * to] = s[i * from];                              \
+  } while (0)
+
+static void copy_line(int64_t item, const uint8_t *src, int64_t from, uint8_t *dst, int64_t to, int64_t count) {
+  if (from == 1 && to == 1)
+    memcpy(dst, src, (size_t)(count * item));
+  else if (item == 1)
+    COPY_LINE(uint8_t);
+  else if (item == 2)
+    COPY_LINE(uint16_t);
+  else if (item == 4)
+    COPY_LINE(uint32_t);
+  else
+    COPY_LINE(uint64_t);
+}
+
+// Transposes a plane of larger items in tiles that stay in the cache.
+static void copy_plane(int64_t item, const uint8_t *src, const int64_t *from, uint8_t *dst, const int64_t *to,
+                       const int64_t *sizes) {
+  if (item == 1 && from[0] == 1 && to[1] == 1 && from[1] > 0 && to[0] > 0) {
+    transpose_bytes(src, from[1], sizes[1], dst, to[0], sizes[0], sizes[1]);
+    return;
+  }
+  int64_t tile = from[1] == 1 && to[1] == 1 ? sizes[1] : 32;
+  for (int64_t second = 0; second < sizes[1]; second += tile) {
+    int64_t count = sizes[1] - second < tile ? sizes[1] - second : tile;
+    for (int64_t first = 0; first < sizes[0]; ++first)
+      copy_line(item, src + (first * from[0] + second * from[1]) * item, from[1],
+                dst + (first * to[0] + second * to[1]) * item, to[1], count);
+  }
+}
+
+static int run_copy(const work_t *w) {
+  const int64_t *p = w->p, *sizes = p + 4, *from = p + 10, *to = p + 16;
+  int64_t item = p[0];
+  int axes = (int)p[1];
+  if (product_of(axes, sizes) == 0) return 0;
+  const uint8_t *src = w->data[0] + p[2] * item;
+  uint8_t *dst = w->data[1] + p[3] * item;
+  if (axes == 1) {
+    copy_line(item, src, from[0], dst, to[0], sizes[0]);
+    return 0;
+  }
+  int outer = axes - 2;
+  int64_t at[HILT_AXES] = {0};
+  for (;;) {
+    copy_plane(item, src, from + outer, dst, to + outer, sizes + outer);
+    int axis = outer - 1;
+    for (; axis >= 0; --axis) {
+      src += from[axis] * item;
+      dst += to[axis] * item;
+      if (++at[axis] < sizes[axis]) break;
+      src -= from[axis] * item * sizes[axis];
+      dst -= to[axis] * item * sizes[axis];
+      at[axis] = 0;
+    }
+    if (axis < 0) return 0;
+  }
+}
+
+// --- fill: item bytes, elements, the item's bits. Buffers: target. ---
+
+static int check_fill(const work_t *w) {
+  int64_t item = w->p[0];
+  if (w->count != 1 || !(item == 1 || item == 2 || item == 4 || item == 8)) return 0;
+  return product_of(1, w->p + 1) >= 0 && holds(w, 0, w->p[1], item);
+}
+
+static int run_fill(const work_t *w) {
+  int64_t item = w->p[0], count = w->p[1];
+  uint64_t bits = (uint64_t)w->p[2];
+  if (item == 1)
+    memset(w->data[0], (int)(bits & 255), (size_t)count);
+  else if (item == 2)
+    for (int64_t i = 0; i < count; ++i) ((uint16_t *)w->data[0])[i] = (uint16_t)bits;
+  else if (item == 4)
+    for (int64_t i = 0; i < count; ++i) ((uint32_t *)w->data[0])[i] = (uint32_t)bits;
+  else
+    for (int64_t i = 0; i < count; ++i) ((uint64_t *)w->data[0])[i] = bits;
+  return 0;
+}
+
+// --- take: outer, size of the axis, indices, bytes behind the axis. Buffers: source, indices (int64), target. ---
+
+static int check_take(const work_t *w) {
+  const int64_t *p = w->p;
+  int64_t source[3] = {p[0], p[1], p[3]}, target[3] = {p[0], p[2], p[3]};
+  int64_t there = product_of(3, source), made = product_of(3, target);
+  return w->count == 3 && there >= 0 && made >= 0 && holds(w, 0, there, 1) && holds(w, 1, p[2], 8) &&
+         holds(w, 2, made, 1);
+}
+
+static int run_take(const work_t *w) {
+  int64_t outer = w->p[0], size = w->p[1], count = w->p[2], bytes = w->p[3];
+  const int64_t *indices = (const int64_t *)w->data[1];
+  for (int64_t i = 0; i < count; ++i)
+    if (!in_range(indices[i], -size, size - 1)) return 1;
+  uint8_t *dst = w->data[2];
+  for (int64_t o = 0; o < outer; ++o) {
+    const uint8_t *src = w->data[0] + o * size * bytes;
+    if (bytes == 1) {
+      for (int64_t i = 0; i < count; ++i) dst[i] = src[indices[i] < 0 ? indices[i] + size : indices[i]];
+    } else {
+      for (int64_t i = 0; i < count; ++i)
+        memcpy(dst + i * bytes, src + (indices[i] < 0 ? indices[i] + size : indices[i]) * bytes, (size_t)bytes);
+    }
+    dst += count * bytes;
+  }
+  return 0;
+}
+
+// --- pack, unpack: images, channels, pixels, outer, inner, batch, block. Buffers: source, target. ---
+
+static int check_packed(const work_t *w, int plain, int packed) {
+  const int64_t *p = w->p;
+  int64_t all[5] = {p[2], p[3], p[4], p[5], p[6]};
+  int64_t tensor = product_of(3, p), whole = product_of(5, all);
+  if (w->count != 2 || tensor < 0 || whole < 0 || !holds(w, plain, tensor, 1) || !holds(w, packed, whole, 1)) return 0;
+  return in_range(p[0], 1, p[3] * p[5]) && in_range(p[1], 1, p[4] * p[6]) && p[2] >= 1;
+}
+
+static int check_pack(const work_t *w) { return check_packed(w, 0, 1); }
+static int check_unpack(const work_t *w) { return check_packed(w, 1, 0); }
+
+static int run_pack(const work_t *w) {
+  int64_t images = w->p[0], channels = w->p[1], pixels = w->p[2];
+  int64_t outer = w->p[3], inner = w->p[4], batch = w->p[5], block = w->p[6];
+  for (int64_t image = 0; image < outer * batch; ++image)
+    for (int64_t part = 0; part < inner; ++part) {
+      int64_t rows = image < images ? channels - part * block : 0;
+      rows = rows < 0 ? 0 : rows < block ? rows : block;
+      const uint8_t *src = rows ? w->data[0] + (image * channels + part * block) * pixels : w->data[0];
+      uint8_t *dst = w->data[1] + ((image / batch * inner + part) * pixels * batch + image % batch) * block;
+      if (pixels == 1) {
+        memcpy(dst, src, (size_t)rows);
+        memset(dst + rows, 0, (size_t)(block - rows));
+      } else {
+        transpose_bytes(src, pixels, rows, dst, batch * block, pixels, block);
+      }
+    }
+  return 0;
+}
+
+static int run_unpack(const work_t *w) {
+  int64_t images = w->p[0], channels = w->p[1], pixels = w->p[2];
+  int64_t inner = w->p[4], batch = w->p[5], block = w->p[6];
+  for (int64_t image = 0; image < images; ++image)
+    for (int64_t part = 0; part * block < channels; ++part) {
+      int64_t here = channels - part * block < block ? channels - part * block : block;
+      const uint8_t *src = w->data[0] + ((image / batch * inner + part) * pixels * batch + image % batch) * block;
+      uint8_t *dst = w->data[1] + (image * channels + part * block) * pixels;
+      if (pixels == 1)
+        memcpy(dst, src, (size_t)here);
+      else
+        transpose_bytes(src, batch * block, pixels, dst, pixels, here, pixels);
+    }
+  return 0;
+}
+
+// --- fold: images, channels, height, width, outer, inner, columns, batch, block, kernel, stride, left. ---
+// Buffers: source, target.
+
+static int check_fold(const work_t *w) {
+  const int64_t *p = w->p;
+  int64_t all[6] = {p[4], p[5], p[2], p[6], p[7], p[8]};
+  int64_t tensor = product_of(4, p), whole = product_of(6, all);
+  if (w->count != 2 || tensor < 0 || whole < 0 || !holds(w, 0, tensor, 1) || !holds(w, 1, whole, 1)) return 0;
+  return in_range(p[0], 1, p[4] * p[7]) && in_range(p[9], 1, 4096) && in_range(p[10], 1, 4096) &&
+         in_range(p[11], 0, 4096) && p[1] >= 1 && p[1] <= 1 << 20 && p[9] * p[1] <= p[5] * p[8] && p[3] >= 1;
+}
+
+static int run_fold(const work_t *w) {
+  int64_t images = w->p[0], channels = w->p[1], height = w->p[2], width = w->p[3];
+  int64_t outer = w->p[4], inner = w->p[5], columns = w->p[6], batch = w->p[7], block = w->p[8];
+  int64_t kernel = w->p[9], stride = w->p[10], left = w->p[11];
+  memset(w->data[1], 0, (size_t)(outer * inner * height * columns * batch * block));
+  for (int64_t offset = 0; offset < kernel; ++offset) {
+    int64_t begin = left > offset ? (left - offset + stride - 1) / stride : 0;
+    int64_t last = width - 1 + left - offset;
+    int64_t end = last < 0 ? 0 : last / stride + 1 < columns ? last / stride + 1 : columns;
+    for (int64_t image = 0; image < images; ++image)
+      for (int64_t channel = 0; channel < channels; ++channel) {
+        int64_t place = (offset * channels + channel) / block, lane = (offset * channels + channel) % block;
+        const uint8_t *src = w->data[0] + (image * channels + channel) * height * width;
+        uint8_t *dst = w->data[1] + (image / batch * inner + place) * height * columns * batch * block +
+                       image % batch * block + lane;
+        for (int64_t row = 0; row < height; ++row)
+          for (int64_t column = begin; column < end; ++column)
+            dst[(row * columns + column) * batch * block] = src[row * width + column * stride + offset - left];
+      }
+  }
+  return 0;
+}
+
+const kernel_t move_kernels[] = {
+    {check_copy, run_copy}, {check_fill, run_fill},     {check_take, run_take},
+    {check_pack, run_pack}, {check_unpack, run_unpack}, {check_fold, run_fold},
+};
+const int move_kernel_count = sizeof move_kernels / sizeof move_kernels[0];

@@ -1,0 +1,153 @@
+"""hilt's integer operators as steps of the native engine. Each function returns the outputs it will write."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Callable, Dict, List, Mapping, Sequence
+
+import numpy as np
+
+from hilt_runtime.native.steps import Builder, NotNativeError, broadcast, merged, padded
+
+Inputs = Sequence[Any]
+Attributes = Mapping[str, Any]
+
+
+def _int8(*arrays: Any) -> None:
+    if any(array.dtype != np.int8 for array in arrays):
+        raise NotNativeError("a tensor that is not int8")
+
+
+def _table(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
+    data, entries = inputs[0], inputs[1]
+    _int8(data)
+    if entries.shape != (256,) or entries.dtype not in (np.int8, np.float32):
+        raise NotNativeError("a table of other than 256 int8 or float32")
+    out = builder.new(data.shape, entries.dtype)
+    builder.step("table" if entries.dtype == np.int8 else "table_float", [data, entries, out], [data.size])
+    return [out]
+
+
+def _quantize(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
+    data, scale = inputs[0], float(np.float32(attributes["scale"]))
+    if data.dtype != np.float32 or not scale > 0:
+        raise NotNativeError("data that is not float32")
+    out = builder.new(data.shape, np.int8)
+    exact = math.frexp(scale)[0] == 0.5 and 2.0**-100 <= scale <= 2.0**100
+    builder.step("quantize", [data, out], [data.size, exact], [scale, 1 / scale])
+    return [out]
+
+
+def _dequantize(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
+    _int8(inputs[0])
+    out = builder.new(inputs[0].shape, np.float32)
+    builder.step("dequantize", [inputs[0], out], [out.size], [float(np.float32(attributes["scale"]))])
+    return [out]
+
+
+def _pair(kernel: str) -> Callable[[Builder, Inputs, Attributes], List[Any]]:
+    def plan(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
+        _int8(inputs[0], inputs[1])
+        shape, strides = broadcast(inputs[:2])
+        out = builder.new(shape, np.int8)
+        if not out.size:
+            raise NotNativeError("an empty tensor")
+        sizes, (left, right) = merged(shape, *strides)
+        shifts = attributes.get("left_shifts", [0, 0])
+        numbers = [len(sizes), *padded(sizes), *padded(left), *padded(right), *shifts]
+        arrays = [inputs[0], inputs[1], out]
+        if left[-1] == 0 and right[-1] == 1 and shifts[0] == shifts[1]:  # the kernel is quicker with a lone right
+            numbers = [len(sizes), *padded(sizes), *padded(right), *padded(left), *shifts]
+            arrays = [inputs[1], inputs[0], out]
+        builder.step(kernel, arrays, [*numbers, attributes["shift"], *attributes["clip"]])
+        return [out]
+
+    return plan
+
+
+def _pool(kernel: str) -> Callable[[Builder, Inputs, Attributes], List[Any]]:
+    def plan(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
+        data = inputs[0]
+        _int8(data)
+        images, channels, height, width = data.shape
+        whole = kernel == "global_average_pool"
+        taps = [height, width] if whole else list(attributes["kernel"])
+        strides = [1, 1] if whole else list(attributes["strides"])
+        top, left, bottom, right = [0] * 4 if whole else attributes["pads"]
+        rows = (height + top + bottom - taps[0]) // strides[0] + 1
+        columns = (width + left + right - taps[1]) // strides[1] + 1
+        if min(rows, columns) < 1:
+            raise NotNativeError("a window that is larger than the data")
+        out = builder.new((images, channels, rows, columns), np.int8)
+        mean = [attributes.get("divisor", 1), attributes.get("shift", 0), *attributes.get("clip", [-128, 127])]
+        shape = [images * channels, height, width, rows, columns]
+        builder.step(kernel, [data, out], [*shape, *taps, *strides, top, left, *mean])
+        return [out]
+
+    return plan
+
+
+def _channel(builder: Builder, values: Any, channels: int) -> Any:
+    """Return one int32 a channel of a list of one or of all."""
+    return builder.constant(np.ascontiguousarray(np.broadcast_to(np.asarray(values, np.int32), (channels,))))
+
+
+def _epilogue(builder: Builder, inputs: Inputs, attributes: Attributes, channels: int, out: Any) -> List[Any]:
+    """Return the buffers behind data and weights: bias, residual, shift, residual shift, target."""
+    bias = inputs[2] if len(inputs) > 2 else None
+    residual = inputs[3] if len(inputs) > 3 else None
+    if bias is None:
+        bias = _channel(builder, [0], channels)
+    elif bias.dtype != np.int32:
+        raise NotNativeError("a bias that is not int32")
+    if residual is not None and (residual.shape != out.shape or residual.dtype != np.int8):
+        raise NotNativeError("a residual of another shape")
+    shift = _channel(builder, attributes["shift"], channels)
+    left = _channel(builder, attributes.get("residual_shift", [0]), channels)
+    return [bias, bias if residual is None else residual, shift, left, out]
+
+
+def _conv2d(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
+    data, weights = inputs[0], inputs[1]
+    _int8(data, weights)
+    images, _, height, width = data.shape
+    channels, depth, *kernel = weights.shape
+    spread = list(attributes.get("input_dilation", [1, 1]))
+    strides, dilations = list(attributes["strides"]), list(attributes.get("dilations", [1, 1]))
+    top, left, bottom, right = attributes["pads"]
+    rows = ((height - 1) * spread[0] + top + bottom - (kernel[0] - 1) * dilations[0]) // strides[0] + 1
+    columns = ((width - 1) * spread[1] + left + right - (kernel[1] - 1) * dilations[1]) // strides[1] + 1
+    if min(rows, columns, *data.shape) < 1:
+        raise NotNativeError("a window that is larger than the data")
+    out = builder.new((images, channels, rows, columns), np.int8)
+    numbers = [*data.shape, channels, depth, *kernel, rows, columns, *strides, *dilations, top, left]
+    residual = len(inputs) > 3 and inputs[3] is not None
+    numbers += [attributes["groups"], *attributes["clip"], residual, *spread]
+    builder.step("conv2d", [data, weights, *_epilogue(builder, inputs, attributes, channels, out)], numbers)
+    return [out]
+
+
+def _dense(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
+    data, weights = inputs[0], inputs[1]
+    _int8(data, weights)
+    if data.shape[1] != weights.shape[1]:
+        raise NotNativeError("weights of another depth")
+    out = builder.new((data.shape[0], weights.shape[0]), np.int8)
+    residual = len(inputs) > 3 and inputs[3] is not None
+    numbers = [*data.shape, weights.shape[0], *attributes["clip"], residual]
+    builder.step("dense", [data, weights, *_epilogue(builder, inputs, attributes, weights.shape[0], out)], numbers)
+    return [out]
+
+
+PLANS: Dict[str, Callable[[Builder, Inputs, Attributes], List[Any]]] = {
+    "add": _pair("add"),
+    "average_pool": _pool("average_pool"),
+    "conv2d": _conv2d,
+    "dense": _dense,
+    "dequantize": _dequantize,
+    "global_average_pool": _pool("global_average_pool"),
+    "max_pool": _pool("max_pool"),
+    "multiply": _pair("multiply"),
+    "quantize": _quantize,
+    "table": _table,
+}

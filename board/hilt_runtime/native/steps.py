@@ -1,0 +1,141 @@
+"""The flat records of engine.h: kernels by name, steps, buffers, and the builder that operators write them with."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Sequence, Tuple
+
+import numpy as np
+
+KERNELS = (
+    *("copy", "fill", "take", "pack", "unpack", "fold"),
+    *("table", "table_float", "quantize", "dequantize", "add", "multiply"),
+    *("max_pool", "average_pool", "global_average_pool", "conv2d", "dense"),
+    *("unary", "binary", "reduce", "softmax", "matmul", "conv", "pool", "blend", "lstm", "gru", "argmax"),
+)
+"""The kernels in the order of the tables in C; a step's number is its kernel's place plus 1, and 0 is Python's."""
+BUFFERS, NUMBERS, FLOATS, AXES = 8, 40, 4, 6
+STEP = np.dtype(
+    [("kernel", "i4"), ("count", "i4"), ("buffers", "i4", BUFFERS), ("p", "i8", NUMBERS), ("f", "f8", FLOATS)]
+)
+BUFFER = np.dtype([("data", "u8"), ("bytes", "i8")])
+
+Record = Tuple[int, Sequence[int], Sequence[int], Sequence[float]]
+
+
+class NotNativeError(Exception):
+    """A step that the native engine does not compute; the message says why, and numpy computes it."""
+
+
+class Builder:
+    """Collects steps and the arrays that they read and write."""
+
+    def __init__(self) -> None:
+        self.records: List[Record] = []
+        self._arrays: List[np.ndarray] = []
+        self._places: Dict[Tuple[int, int], int] = {}
+        self._constants: Dict[int, np.ndarray] = {}
+
+    def step(self, kernel: str, arrays: Sequence[Any], numbers: Sequence[Any] = (), floats: Sequence[Any] = ()) -> None:
+        """Add a step of a kernel. Raises NotNativeError if it has more buffers or numbers than a record."""
+        if len(arrays) > BUFFERS or len(numbers) > NUMBERS:
+            raise NotNativeError("too many buffers or numbers")
+        places = [self._place(array) for array in arrays]
+        self.records.append((KERNELS.index(kernel) + 1, places, [int(n) for n in numbers], [float(f) for f in floats]))
+
+    def python(self) -> None:
+        """Add a step of Python's."""
+        self.records.append((0, (), (), ()))
+
+    def new(self, shape: Sequence[int], dtype: Any) -> Any:
+        """Return a new array for a result."""
+        return np.zeros(tuple(int(size) for size in shape), dtype)
+
+    def constant(self, array: Any) -> Any:
+        """Keep an array whose values never change, and return it."""
+        self._constants[id(array)] = array
+        return array
+
+    def is_constant(self, array: Any) -> bool:
+        return id(array) in self._constants
+
+    def values(self, array: Any, name: str) -> List[int]:
+        """Return a small constant tensor as integers. Raises NotNativeError if it is not constant."""
+        if not self.is_constant(array):
+            raise NotNativeError("{} is computed".format(name))
+        return [int(value) for value in np.asarray(array).ravel()]
+
+    def encoded(self, first: int = 0) -> Tuple[np.ndarray, np.ndarray]:
+        """Return the steps from the `first` on, and the table of buffers."""
+        records = self.records[first:]
+        steps = np.zeros(len(records), STEP)
+        for record, (kernel, places, numbers, floats) in zip(steps, records):
+            record["kernel"], record["count"] = kernel, len(places)
+            record["buffers"][: len(places)] = places
+            record["p"][: len(numbers)] = numbers
+            record["f"][: len(floats)] = floats
+        buffers = np.array([(array.ctypes.data, array.nbytes) for array in self._arrays], BUFFER)
+        return steps, buffers
+
+    def _place(self, array: Any) -> int:
+        if not array.flags.c_contiguous or array.dtype.hasobject:
+            raise NotNativeError("a tensor is not contiguous")
+        key = (array.ctypes.data, array.nbytes)
+        if key not in self._places:
+            self._places[key] = len(self._arrays)
+            self._arrays.append(array)
+        return self._places[key]
+
+
+def strides_of(shape: Sequence[int]) -> List[int]:
+    """Return the strides of a dense tensor, in elements."""
+    strides, size = [], 1
+    for length in reversed(shape):
+        strides.append(size)
+        size *= int(length)
+    return strides[::-1]
+
+
+def merged(sizes: Sequence[int], *strides: Sequence[int]) -> Tuple[List[int], List[List[int]]]:
+    """Return sizes and strides with axes of one element left out, and those joined that lie behind one another.
+
+    Raises NotNativeError if more than AXES remain.
+    """
+    kept: List[Tuple[int, List[int]]] = []
+    for axis, size in enumerate(sizes):
+        steps = [int(each[axis]) for each in strides]
+        if size == 1:
+            continue
+        if kept and all(outer == inner * size for outer, inner in zip(kept[-1][1], steps)):
+            kept[-1] = (kept[-1][0] * size, steps)
+        else:
+            kept.append((int(size), steps))
+    if not kept:
+        kept = [(1, [1] * len(strides))]
+    if len(kept) > AXES:
+        raise NotNativeError("more than {} axes".format(AXES))
+    return [size for size, _ in kept], [[steps[place] for _, steps in kept] for place in range(len(strides))]
+
+
+def padded(values: Sequence[int]) -> List[int]:
+    """Return values with zeros up to AXES."""
+    return [*values, *([0] * (AXES - len(values)))]
+
+
+def broadcast(arrays: Sequence[Any]) -> Tuple[List[int], List[List[int]]]:
+    """Return the shape that arrays have together, and the strides of each in it, in elements."""
+    shape = list(np.broadcast(*arrays).shape)
+    strides = []
+    for array in arrays:
+        own = strides_of(array.shape)
+        steps = [0 if size == 1 else step for size, step in zip(array.shape, own)]
+        strides.append([0] * (len(shape) - array.ndim) + steps)
+    return shape, strides
+
+
+def copy(builder: Builder, source: Any, target: Any, sizes: Sequence[int], reads: Any, writes: Any) -> None:
+    """Add a copy of `sizes` elements; `reads` and `writes` are an offset and the strides of each axis, in elements."""
+    if 0 in sizes:
+        return
+    lengths, (first, second) = merged(sizes, reads[1], writes[1])
+    numbers = [source.dtype.itemsize, len(lengths), reads[0], writes[0]]
+    builder.step("copy", [source, target], [*numbers, *padded(lengths), *padded(first), *padded(second)])

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sixteen bytes at a time: NEON, SSE2, or plain C.
+#ifndef HILT_VECTOR_H
+#define HILT_VECTOR_H
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__ARM_NEON) || defined(__ARM_NEON__)
+#include <arm_neon.h>
+typedef uint8x16_t bytes16;
+static inline bytes16 load16(const uint8_t *from) { return vld1q_u8(from); }
+static inline void store16(uint8_t *to, bytes16 value) { vst1q_u8(to, value); }
+static inline void zip16(bytes16 a, bytes16 b, bytes16 *low, bytes16 *high) {
+  uint8x16x2_t zipped = vzipq_u8(a, b);
+  *low = zipped.val[0];
+  *high = zipped.val[1];
+}
+#elif defined(__SSE2__)
+#include <emmintrin.h>
+typedef __m128i bytes16;
+static inline bytes16 load16(const uint8_t *from) { return _mm_loadu_si128((const __m128i *)from); }
+static inline void store16(uint8_t *to, bytes16 value) { _mm_storeu_si128((__m128i *)to, value); }
+static inline void zip16(bytes16 a, bytes16 b, bytes16 *low, bytes16 *high) {
+  *low = _mm_unpacklo_epi8(a, b);
+  *high = _mm_unpackhi_epi8(a, b);
+}
+#else
+typedef struct {
+  uint8_t byte[16];
+} bytes16;
+static inline bytes16 load16(const uint8_t *from) {
+  bytes16 value;
+  memcpy(&value, from, 16);
+  return value;
+}
+static inline void store16(uint8_t *to, bytes16 value) { memcpy(to, &value, 16); }
+static inline void zip16(bytes16 a, bytes16 b, bytes16 *low, bytes16 *high) {
+  for (int i = 0; i < 8; ++i) {
+    low->byte[2 * i] = a.byte[i];
+    low->byte[2 * i + 1] = b.byte[i];
+    high->byte[2 * i] = a.byte[8 + i];
+    high->byte[2 * i + 1] = b.byte[8 + i];
+  }
+}
+#endif
+
+// Transposes 16 x 16 bytes in registers: four rounds of zips of the rows i and i + 8.
+static inline void transpose16(bytes16 rows[16]) {
+  bytes16 other[16];
+  for (int i = 0; i < 8; ++i) zip16(rows[i], rows[i + 8], &other[2 * i], &other[2 * i + 1]);
+  for (int i = 0; i < 8; ++i) zip16(other[i], other[i + 8], &rows[2 * i], &rows[2 * i + 1]);
+  for (int i = 0; i < 8; ++i) zip16(rows[i], rows[i + 8], &other[2 * i], &other[2 * i + 1]);
+  for (int i = 0; i < 8; ++i) zip16(other[i], other[i + 8], &rows[2 * i], &rows[2 * i + 1]);
+}
+
+#endif
