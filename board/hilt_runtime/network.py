@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Union, overload
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from hilt_runtime.bundle import Bundle, read_bundle
 from hilt_runtime.device import PynqDevice, VtaDevice
 from hilt_runtime.errors import InferenceError, InputError, MemoryNeededError, StepError
 from hilt_runtime.layout import fold, pack, unpack
+from hilt_runtime.native import library
+from hilt_runtime.native.inference import ForbiddenError, InferencePlan, ShapeChangedError
+from hilt_runtime.native.steps import NotNativeError
 
 _MASK = np.uint64(0xFFFFFFFF)
 
@@ -33,12 +36,41 @@ class StepRun(NamedTuple):
     cycles: Optional[int] = None
 
 
+class StepRuns(Sequence[StepRun]):
+    """The steps of an inference, made when they are first looked at."""
+
+    def __init__(self, make: Callable[[], List[StepRun]]) -> None:
+        self._make = make
+        self._runs: Optional[List[StepRun]] = None
+
+    @property
+    def _all(self) -> List[StepRun]:
+        if self._runs is None:
+            self._runs = self._make()
+        return self._runs
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __iter__(self) -> Iterator[StepRun]:
+        return iter(self._all)
+
+    @overload
+    def __getitem__(self, place: int) -> StepRun: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> List[StepRun]: ...
+
+    def __getitem__(self, place: Union[int, slice]) -> Union[StepRun, List[StepRun]]:
+        return self._all[place]
+
+
 class Inference(NamedTuple):
     """The outputs by name, every tensor by name where they were kept, and how each step ran."""
 
     outputs: Dict[str, Any]
     tensors: Dict[str, Any]
-    steps: List[StepRun]
+    steps: Sequence[StepRun]
     seconds: float
 
 
@@ -51,6 +83,7 @@ class Network:
         device: Optional[VtaDevice] = None,
         bitstream: Optional[str] = None,
         keep: bool = False,
+        engine: Optional[library.Engine] = None,
     ) -> None:
         """Place a bundle on a device.
 
@@ -59,6 +92,7 @@ class Network:
             device: The device that runs it; without one, VTA on this very board.
             bitstream: The .bit file to program that with; without one the board must be programmed already.
             keep: Give every tensor memory of its own, so that all can be looked at afterwards.
+            engine: What computes the processor's steps; without one hilt_runtime.native.library.engine decides.
 
         Raises:
             BundleError: The file is no bundle, damaged or altered.
@@ -71,6 +105,11 @@ class Network:
         self.device = device or PynqDevice(manifest["target"], bitstream)
         self.device.check(manifest["target"], self.bundle.name)
         self.keep = keep
+        self.engine = engine or library.engine()
+        """The library that computes the processor's steps, or None for numpy, and why."""
+        self._plan: Optional[InferencePlan] = None
+        self._dirty: List[Any] = []
+        self._reads: List[Any] = []
         sizes = manifest["memory"]
         self._constants = self._allocate(sizes["constants"])
         self._activations = self._allocate(sizes["separate" if keep else "activations"])
@@ -99,16 +138,65 @@ class Network:
             InferenceError: VTA did not finish.
         """
         started = time.perf_counter()
-        values: Dict[str, Any] = {**self._own, **self._checked(inputs)}
-        steps: List[StepRun] = []
-        for step in self.bundle.manifest["steps"]:
-            began = time.perf_counter()
-            run = _STEPS[step["kind"]](self, step, values)
-            ended = time.perf_counter()
-            device_seconds, cycles = (run.seconds, run.cycles) if run is not None else (0.0, None)
-            steps.append(StepRun(step["kind"], step["name"], began - started, ended - started, device_seconds, cycles))
-        outputs = {each["name"]: values[each["name"]] for each in self.bundle.outputs}
+        given = self._checked(inputs)
+        try:
+            values, steps = self._native(given, started) if self.engine.library else self._by_numpy(given, started)
+        except (ShapeChangedError, NotNativeError) as error:
+            self.engine, self._plan = library.Engine(None, "numpy: {}".format(error)), None
+            values, steps = self._by_numpy(given, started)
+        outputs = {each["name"]: np.array(values[each["name"]]) for each in self.bundle.outputs}
         return Inference(outputs, self._all(values) if self.keep else {}, steps, time.perf_counter() - started)
+
+    def engines(self) -> Dict[str, str]:
+        """Return which engine computes each step of the processor, and why where it is numpy.
+
+        The native engine has its plan after the first inference; before that its steps are all taken to be native.
+        """
+        reasons = self._plan.reasons if self._plan is not None else {}
+        native = self.engine.library is not None
+        return {
+            step["name"]: ("numpy: " + reasons[step["name"]] if step["name"] in reasons else "native")
+            if native
+            else self.engine.reason
+            for step in self.bundle.manifest["steps"]
+            if step["kind"] != "vta"
+        }
+
+    def _by_numpy(self, given: Dict[str, Any], started: float) -> Any:
+        """Run the steps one by one; return the tensors and the steps' runs."""
+        values: Dict[str, Any] = {**self._own, **given}
+        runs = [self._timed(step, started, _STEPS[step["kind"]], values) for step in self.bundle.manifest["steps"]]
+        return values, runs
+
+    def _native(self, given: Dict[str, Any], started: float) -> Any:
+        """Run the plan, which the first inference makes; return the tensors and the steps' runs."""
+        steps = self.bundle.manifest["steps"]
+        if self._plan is None:
+            plan = InferencePlan(self.engine.library, self._own, self._packed)
+            plan.begin(given)
+            runs = [self._timed(step, started, _PLANNED[step["kind"]], plan) for step in steps]
+            plan.finish()
+            self._plan = plan
+            return plan.values, runs
+        plan = self._plan
+        try:
+            plan.run(given)
+        except ForbiddenError as error:
+            step = steps[error.place]
+            self._compute(step, [plan.values[name] if name else None for name in step["inputs"]])
+            raise NotNativeError("step {} is forbidden natively, but not in numpy".format(step["name"])) from None
+        times, results = plan.times()
+
+        def runs_of() -> List[StepRun]:
+            found = zip(steps, plan.step_times(times, results))
+            return [_run_of(step, began - started, ended - started, run) for step, (began, ended, run) in found]
+
+        return plan.values, StepRuns(runs_of)
+
+    def _timed(self, step: Dict[str, Any], started: float, run: Callable[..., Any], state: Any) -> StepRun:
+        began = time.perf_counter()
+        result = run(self, step, state)
+        return _run_of(step, began - started, time.perf_counter() - started, result)
 
     # --- placing ---
 
@@ -178,13 +266,52 @@ class Network:
         return run
 
     def _cpu(self, step: Dict[str, Any], values: Dict[str, Any]) -> None:
+        inputs = [values[name] if name else None for name in step["inputs"]]
+        values.update(zip(step["outputs"], self._compute(step, inputs)))
+
+    def _compute(self, step: Dict[str, Any], inputs: Sequence[Any]) -> List[Any]:
         try:
-            inputs = [values[name] if name else None for name in step["inputs"]]
-            outputs = operators.run(step["op"], inputs, step["attributes"])
+            return operators.run(step["op"], inputs, step["attributes"])
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             text = "step {} ({}) cannot be computed with these inputs: {}"
             raise StepError(text.format(step["name"], step["op"], error)) from error
-        values.update(zip(step["outputs"], outputs))
+
+    # --- the same steps, planned for the native engine as they run for the first time ---
+
+    def _plan_pack(self, step: Dict[str, Any], plan: InferencePlan) -> None:
+        try:
+            plan.add_pack(step)
+            self._dirty.append(self._views[step["buffer"]])
+        except NotNativeError as error:
+            plan.reasons[step["name"]] = str(error)
+            plan.add_call(lambda: self._pack(step, plan.values))
+
+    def _plan_unpack(self, step: Dict[str, Any], plan: InferencePlan) -> None:
+        self._read_back(step["buffer"])
+        self._reads.append(self._views[step["buffer"]])
+        try:
+            plan.add_unpack(step)
+        except NotNativeError as error:
+            packed = self._packed[step["buffer"]]
+            plan.add_numpy(step, [step["tensor"]], lambda: [unpack(packed, step["shape"])], str(error))
+
+    def _plan_vta(self, step: Dict[str, Any], plan: InferencePlan) -> Any:
+        written, self._dirty = self._dirty, []
+        reads = self._reads = []
+
+        def call() -> Any:
+            for view in written:
+                view.flush()
+            run = self._vta(step, {})
+            for view in reads:  # see _read_back
+                view.flush()
+                view.invalidate()
+            return run
+
+        return plan.add_call(call)
+
+    def _plan_cpu(self, step: Dict[str, Any], plan: InferencePlan) -> None:
+        plan.add_operator(step, lambda inputs: self._compute(step, inputs))
 
     def _read_back(self, buffer: str) -> None:
         # Behind a coherent port VTA's output may still be in the processor's cache: written to memory first.
@@ -212,7 +339,7 @@ class Network:
 
     def _all(self, values: Dict[str, Any]) -> Dict[str, Any]:
         """Return every tensor of the network: those of the processor, and those in VTA's memory."""
-        tensors = {name: value for name, value in values.items() if name and name not in self._own}
+        tensors = {name: np.array(value) for name, value in values.items() if name and name not in self._own}
         for name, facts in self.bundle.manifest["packed"].items():
             if name not in tensors:
                 self._read_back(facts["buffer"])
@@ -221,3 +348,14 @@ class Network:
 
 
 _STEPS: Dict[str, Any] = {"pack": Network._pack, "unpack": Network._unpack, "vta": Network._vta, "cpu": Network._cpu}
+_PLANNED: Dict[str, Any] = {
+    "pack": Network._plan_pack,
+    "unpack": Network._plan_unpack,
+    "vta": Network._plan_vta,
+    "cpu": Network._plan_cpu,
+}
+
+
+def _run_of(step: Mapping[str, Any], began: float, ended: float, run: Any) -> StepRun:
+    device_seconds, cycles = (run.seconds, run.cycles) if run is not None else (0.0, None)
+    return StepRun(step["kind"], step["name"], began, ended, device_seconds, cycles)

@@ -176,13 +176,15 @@ def pool_geometry(data: np.ndarray, attributes: Attributes) -> PoolGeometry:
 def _pool(inputs: Inputs, attributes: Attributes, fill: Any) -> Tuple[np.ndarray, np.ndarray]:
     """Return the windows (N, C, OH, OW, KH, KW) and how many elements of each are the data's, ONNX's way."""
     planar = _planar(_first(inputs))
-    kernel, strides, dilations, pads, behind, _ = pool_geometry(_first(inputs), attributes)
+    kernel, strides, dilations, pads, behind, outputs = pool_geometry(_first(inputs), attributes)
     widths = ((0, 0), (0, 0), (pads[0], pads[2] + behind[0]), (pads[1], pads[3] + behind[1]))
     padded = np.pad(planar, widths, mode="constant", constant_values=fill)
     real = np.pad(np.ones((1, 1, *planar.shape[2:]), np.float32), widths, mode="constant")
     if attributes.get("count_include_pad", 0):
         real[:, :, : planar.shape[2] + pads[0] + pads[2], : planar.shape[3] + pads[1] + pads[3]] = 1
-    return windows(padded, kernel, strides, dilations), windows(real, kernel, strides, dilations).sum(axis=(4, 5))
+    rows, columns = outputs
+    view = windows(padded, kernel, strides, dilations)[:, :, :rows, :columns]
+    return view, windows(real, kernel, strides, dilations)[:, :, :rows, :columns].sum(axis=(4, 5))
 
 
 def _max_pool(inputs: Inputs, attributes: Attributes) -> Any:

@@ -70,8 +70,8 @@ static int run_unary(const work_t *w) {
     case U_HARD_SIGMOID: EACH(hard_sigmoid(v, a, b));
     case U_HARD_SWISH: EACH(v * hard_sigmoid(v, a, b));
     case U_LEAKY_RELU: EACH(v >= 0.0f ? v : a * v);
-    case U_ELU: EACH(v > 0.0f ? v : a * (float)expm1_of(v < 0.0f || v != v ? v : 0.0f));
-    case U_SELU: EACH(b * (v > 0.0f ? v : a * (float)expm1_of(v < 0.0f || v != v ? v : 0.0f)));
+    case U_ELU: EACH(v > 0.0f ? v : a * (float)expm1_of(v));
+    case U_SELU: EACH(b * (v > 0.0f ? v : a * (float)expm1_of(v)));
     case U_SOFTPLUS: EACH(softplus_of(v));
     case U_SOFTSIGN: EACH(v / (1.0f + fabsf(v)));
     case U_MISH: EACH((double)v * tanh_of(softplus_of(v)));

@@ -79,7 +79,7 @@ static inline double erf_of(double x) {
                                   -0.18628806, 0.09678418,  0.37409196, 1.00002368,  -1.26551223};
   double size = fabs(x), t = 1.0 / (1.0 + 0.5 * size);
   double complement = t * exp_of(-size * size + horner(t, series, 10));
-  return (x > 0 ? 1.0 : x < 0 ? -1.0 : x) * (1.0 - complement);
+  return (x > 0 ? 1.0 : x < 0 ? -1.0 : x == 0 ? 0.0 : x) * (1.0 - complement);
 }
 
 #endif

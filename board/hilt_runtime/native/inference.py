@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import bisect
 import time
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
-from hilt_runtime import operators
 from hilt_runtime.layout import four
 from hilt_runtime.native.plans import execute, plan_operator
 from hilt_runtime.native.steps import Builder, NotNativeError
 
 Call = Callable[[], Any]
+Compute = Callable[[Sequence[Any]], List[Any]]
 Step = Mapping[str, Any]
 
 
 class ShapeChangedError(Exception):
     """A step of numpy's gave a tensor of another shape or type than in the first inference."""
+
+
+class ForbiddenError(Exception):
+    """A native step met values that forbid it; `place` is that of the network's step."""
+
+    def __init__(self, place: int) -> None:
+        super().__init__("a value forbids step {}".format(place))
+        self.place = place
 
 
 class InferencePlan:
@@ -35,7 +44,6 @@ class InferencePlan:
         self._calls: Dict[int, Call] = {}
         self._ends: List[int] = []
         self._results: Dict[int, Any] = {}
-        self._inputs: Dict[str, Tuple[int, List[Tuple[int, int]]]] = {}
         self._steps: Any = None
         for name, array in constants.items():
             self.values[name] = self._builder.constant(np.asarray(array, order="C"))
@@ -84,22 +92,42 @@ class InferencePlan:
         self._native("unpack", [packed, out], [images, channels, rows * columns, outer, inner, batch, block])
         self.values[step["tensor"]] = out
 
-    def add_operator(self, step: Step, compute: Callable[[Sequence[Any]], List[Any]]) -> None:
+    def add_operator(self, step: Step, compute: Compute) -> None:
         """Add and run an operator: natively, else by `compute` in numpy. Constants are computed once."""
         builder = self._builder
         inputs = [self.values[name] if name else None for name in step["inputs"]]
         if all(array is None or builder.is_constant(array) for array in inputs):
             outputs = [builder.constant(np.array(array, order="C")) for array in compute(inputs)]
             self._ends.append(len(builder.records))
-        else:
-            try:
-                before = len(builder.records)
-                outputs = plan_operator(builder, step["op"], inputs, step["attributes"])
-                self._run_new(before)
-            except NotNativeError as error:
-                self.reasons[step["name"]] = str(error)
-                outputs = self._by_numpy(inputs, compute)
-        self.values.update(zip(step["outputs"], outputs))
+            self.values.update(zip(step["outputs"], outputs))
+            return
+        try:
+            before = len(builder.records)
+            outputs = plan_operator(builder, step["op"], inputs, step["attributes"])
+            self._run_new(before)
+            self.values.update(zip(step["outputs"], outputs))
+        except NotNativeError as error:
+            self.add_numpy(step, step["outputs"], lambda: compute(inputs), str(error))
+
+    def add_numpy(self, step: Step, names: Sequence[str], compute: Callable[[], List[Any]], reason: str) -> None:
+        """Add and run a step of numpy's, whose results keep their memory."""
+        self.reasons[step["name"]] = reason
+        outputs: List[Any] = []
+
+        def call() -> None:
+            results = compute()
+            if not outputs:
+                outputs.extend(np.array(result, order="C") for result in results)
+                return
+            for kept, result in zip(outputs, results):
+                if kept.shape != result.shape or kept.dtype != result.dtype:
+                    raise ShapeChangedError(
+                        "{} {} for {} {}".format(result.dtype, result.shape, kept.dtype, kept.shape)
+                    )
+                np.copyto(kept, result)
+
+        self.add_call(call)
+        self.values.update(zip(names, outputs))
 
     def _native(self, kernel: str, arrays: Sequence[Any], numbers: Sequence[int]) -> None:
         before = len(self._builder.records)
@@ -118,30 +146,12 @@ class InferencePlan:
             raise
         self._ends.append(len(builder.records))
 
-    def _by_numpy(self, inputs: Sequence[Any], compute: Callable[[Sequence[Any]], List[Any]]) -> List[Any]:
-        outputs: List[Any] = []
-
-        def call() -> None:
-            results = compute(inputs)
-            if not outputs:
-                outputs.extend(np.array(result, order="C") for result in results)
-                return
-            for kept, result in zip(outputs, results):
-                if kept.shape != result.shape or kept.dtype != result.dtype:
-                    raise ShapeChangedError("{} {} for {} {}".format(result.dtype, result.shape, kept.dtype, kept.shape))
-                np.copyto(kept, result)
-
-        self.add_call(call)
-        return outputs
-
     def finish(self) -> None:
         """End the first inference: the plan is whole."""
         self._steps, self._buffers = self._builder.encoded(0)
         self._times = np.zeros(2 * len(self._steps) + 2)
         self._addresses = tuple(array.ctypes.data for array in (self._steps, self._buffers, self._times))
-        refused = self._library.hilt_check(
-            self._addresses[0], len(self._steps), self._addresses[1], len(self._buffers)
-        )
+        refused = self._library.hilt_check(self._addresses[0], len(self._steps), self._addresses[1], len(self._buffers))
         if refused >= 0:
             raise NotNativeError("step {} reaches outside of its tensors".format(refused))
 
@@ -158,29 +168,25 @@ class InferencePlan:
             if at == count:
                 return
             if at < 0:
-                raise IndexError("a place that is not there")
+                raise ForbiddenError(bisect.bisect_right(self._ends, -1 - at))
             began = time.perf_counter()
             self._results[at] = self._calls[at]()
             self._times[2 * at : 2 * at + 2] = began, time.perf_counter()
             at += 1
 
-    def step_times(self) -> List[Tuple[float, float, Any]]:
+    def times(self) -> Tuple[Any, Dict[int, Any]]:
+        """Return the times of the last inference and the results of its calls, for `step_times`."""
+        return self._times.copy(), dict(self._results)
+
+    def step_times(self, times: Any, results: Mapping[int, Any]) -> List[Tuple[float, float, Any]]:
         """Return for each step of the network its begin and end (time.perf_counter) and its call's result."""
-        times, first, last = self._times.tolist(), 0, 0.0
+        seconds, first, last = times.tolist(), 0, float(times[0])
         found = []
         for end in self._ends:
             if end == first:  # a view, or a constant
                 found.append((last, last, None))
                 continue
-            last = times[2 * end - 1]
-            found.append((times[2 * first], last, self._results.get(end - 1)))
+            last = seconds[2 * end - 1]
+            found.append((seconds[2 * first], last, results.get(end - 1)))
             first = end
         return found
-
-
-def numpy_operator(step: Step) -> Callable[[Sequence[Any]], List[Any]]:
-    """Return a step's operator in numpy."""
-    return lambda inputs: operators.run(step["op"], inputs, step["attributes"])
-
-
-__all__ = ["InferencePlan", "NotNativeError", "Optional", "ShapeChangedError", "numpy_operator"]

@@ -32,6 +32,7 @@ class Builder:
     def __init__(self) -> None:
         self.records: List[Record] = []
         self._arrays: List[np.ndarray] = []
+        self._buffers = np.zeros(64, BUFFER)
         self._places: Dict[Tuple[int, int], int] = {}
         self._constants: Dict[int, np.ndarray] = {}
 
@@ -73,16 +74,18 @@ class Builder:
             record["buffers"][: len(places)] = places
             record["p"][: len(numbers)] = numbers
             record["f"][: len(floats)] = floats
-        buffers = np.array([(array.ctypes.data, array.nbytes) for array in self._arrays], BUFFER)
-        return steps, buffers
+        return steps, self._buffers[: len(self._arrays)].copy()
 
     def _place(self, array: Any) -> int:
         if not array.flags.c_contiguous or array.dtype.hasobject:
             raise NotNativeError("a tensor is not contiguous")
         key = (array.ctypes.data, array.nbytes)
         if key not in self._places:
-            self._places[key] = len(self._arrays)
+            place = self._places[key] = len(self._arrays)
             self._arrays.append(array)
+            if place == len(self._buffers):
+                self._buffers = np.concatenate([self._buffers, np.zeros(place, BUFFER)])
+            self._buffers[place] = key
         return self._places[key]
 
 

@@ -43,6 +43,8 @@ class Archive:
         return f"{DIRECTORY}/agent-{self.sha256}.pyz"
 
 
+_SUFFIXES = (".py", ".c", ".h")
+"""Python, and the sources of the native engine, which a board without its library compiles."""
 PACKAGES = ("hilt_board", "hilt_runtime")
 """The packages of a real board's archive."""
 VIRTUAL_PACKAGE = "hilt_virtual_board"
@@ -64,7 +66,7 @@ def build_archive(virtual: bool = False) -> Archive:
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         _add(archive, "__main__.py", _MAIN)
         for package in map(board.with_name, (*PACKAGES, *([VIRTUAL_PACKAGE] if virtual else []))):
-            for path in sorted(package.rglob("*.py")):
+            for path in sorted(file for file in package.rglob("*") if file.suffix in _SUFFIXES):
                 _add(archive, f"{package.name}/{path.relative_to(package).as_posix()}", path.read_bytes())
     data = buffer.getvalue()
     return Archive(data, hashlib.sha256(data).hexdigest())

@@ -12,6 +12,7 @@ import pytest
 from hilt.network import reference
 from hilt.network.graph import OPERATORS, Node
 from hilt_runtime import operators
+from tests.unit.network.engines import assert_native_equals_numpy
 
 
 def int8(random: np.random.Generator, *shape: int) -> np.ndarray[Any, Any]:
@@ -19,11 +20,12 @@ def int8(random: np.random.Generator, *shape: int) -> np.ndarray[Any, Any]:
 
 
 def both(op: str, inputs: list[Any], attributes: dict[str, Any]) -> np.ndarray[Any, Any]:
-    """Return the result that reference and runtime agree on."""
+    """Return the result that reference, numpy and the native engine agree on."""
     (wanted,) = reference.evaluate_node(Node("n", op, ("x",), ("y",), attributes), inputs)
     (given,) = operators.run(op, inputs, attributes)
     assert given.dtype == wanted.dtype
     np.testing.assert_array_equal(given, wanted)
+    assert assert_native_equals_numpy(op, inputs, attributes)
     return wanted
 
 

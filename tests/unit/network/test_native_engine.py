@@ -1,0 +1,210 @@
+"""The native engine against numpy on any shape, its refusals, and whole inferences by both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hilt_runtime.layout import fold, pack, unpack
+from hilt_runtime.native import library as libraries
+from hilt_runtime.native.inference import InferencePlan
+from hilt_runtime.native.library import Engine, engine
+from hilt_runtime.native.plans import execute
+from hilt_runtime.native.steps import BUFFER, KERNELS, STEP, NotNativeError
+from tests.unit.network.engines import assert_native_equals_numpy, bits, library
+
+sizes = st.integers(1, 40)
+seeds = st.integers(0, 2**32 - 1)
+examples = settings(max_examples=40, deadline=None)
+
+
+def int8(seed: int, *shape: int) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(seed).integers(-128, 128, shape).astype(np.int8)
+
+
+def floats(seed: int, *shape: int) -> np.ndarray[Any, Any]:
+    """Return numbers of every size, halves, zeros of both signs, infinities and NaN among them."""
+    random = np.random.default_rng(seed)
+    values = random.normal(0, 1, shape) * 10.0 ** random.integers(-20, 20, shape)
+    odd = np.array([0.5, 1.5, -2.5, 0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, 127.5, -128.5, 88.8, -104.0])
+    with np.errstate(over="ignore"):
+        return np.where(random.random(shape) < 0.3, random.choice(odd, shape), values).astype(np.float32)
+
+
+def planned(kind: str, step: dict[str, Any], data: Any, packed: np.ndarray[Any, Any]) -> InferencePlan:
+    plan = InferencePlan(library(), {}, {"b": packed})
+    plan.begin({"t": data})
+    getattr(plan, kind)({"tensor": "t", "buffer": "b", **step})
+    return plan
+
+
+@examples
+@given(st.integers(1, 3), sizes, st.integers(1, 9), sizes, st.sampled_from([(1, 16), (2, 8), (1, 32), (3, 5)]), seeds)
+def test_packing_and_unpacking(
+    images: int, channels: int, height: int, width: int, blocks: tuple[int, int], seed: int
+) -> None:
+    batch, block = blocks
+    data = int8(seed, images, channels, height, width)
+    shape = (-(-images // batch), -(-channels // block), height, width, batch, block)
+    wanted, given_ = np.full(shape, 7, np.int8), np.full(shape, 9, np.int8)
+    pack(data, wanted)
+    planned("add_pack", {}, data, given_)
+    np.testing.assert_array_equal(given_, wanted)
+    back = planned("add_unpack", {"shape": list(data.shape)}, data, given_).values["t"]
+    np.testing.assert_array_equal(back, unpack(wanted, data.shape))
+
+
+@examples
+@given(st.integers(1, 2), st.integers(1, 5), st.integers(1, 5), sizes, st.integers(1, 7), st.integers(1, 4), seeds)
+def test_folding(images: int, channels: int, height: int, width: int, kernel: int, stride: int, seed: int) -> None:
+    left, right = seed % 5, seed % 3
+    columns = (width + left + right - kernel) // stride + 1
+    if columns < 1:
+        return
+    data = int8(seed, images, channels, height, width)
+    shape = (images, -(-kernel * channels // 8), height, columns, 1, 8)
+    wanted, given_ = np.full(shape, 7, np.int8), np.full(shape, 9, np.int8)
+    fold(data, wanted, kernel, stride, left)
+    planned("add_pack", {"fold": {"kernel": kernel, "stride": stride, "left": left}}, data, given_)
+    np.testing.assert_array_equal(given_, wanted)
+
+
+@examples
+@given(st.lists(st.integers(1, 7), min_size=1, max_size=5), seeds)
+def test_transposes_slices_and_joins(shape: list[int], seed: int) -> None:
+    random = np.random.default_rng(seed)
+    dtype = random.choice(["int8", "int16", "float32", "int64"])
+    data = random.integers(-100, 100, shape).astype(dtype)
+    assert assert_native_equals_numpy("Transpose", [data], {"perm": random.permutation(len(shape)).tolist()})
+    axis = int(random.integers(len(shape)))
+    assert assert_native_equals_numpy("Concat", [data, data[::-1].copy(), data], {"axis": axis})
+    steps = random.choice([-3, -1, 1, 2], len(shape)).tolist()
+    starts, ends = random.integers(-8, 8, (2, len(shape))).tolist()
+    attributes = {"starts": starts, "ends": ends, "axes": list(range(len(shape))), "steps": steps}
+    assert assert_native_equals_numpy("slice", [data], attributes)
+    indices = random.integers(-shape[axis], shape[axis], (2, 3))
+    assert assert_native_equals_numpy("Gather", [data, indices], {"axis": axis})
+    pads = random.integers(0, 3, 2 * len(shape)).tolist()
+    assert assert_native_equals_numpy("pad", [data], {"pads": pads, "value": -5})
+
+
+@examples
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=5), seeds)
+def test_pairs_with_broadcasting(shape: list[int], seed: int) -> None:
+    random = np.random.default_rng(seed)
+    other = [size if random.random() < 0.6 else 1 for size in shape][int(random.integers(len(shape))) :]
+    shifts, shift = random.integers(0, 9, 2).tolist(), int(random.integers(0, 20))
+    low = int(random.integers(-128, 1))
+    attributes = {"left_shifts": shifts, "shift": shift, "clip": [low, 127]}
+    for one, two in ((shape, other), (other, shape)):
+        assert assert_native_equals_numpy("add", [int8(seed, *one), int8(seed + 1, *two)], attributes)
+        assert assert_native_equals_numpy("multiply", [int8(seed, *one), int8(seed + 1, *two)], attributes)
+        for op in ("Add", "Sub", "Mul", "Div", "Max", "Min", "Greater", "LessOrEqual", "Equal"):
+            assert assert_native_equals_numpy(op, [floats(seed, *one), floats(seed + 1, *two)], {})
+
+
+UNARY = (
+    *("Abs", "Neg", "Relu", "Ceil", "Floor", "Round", "Sign", "Sqrt", "Reciprocal", "Exp", "Log", "Sigmoid", "Tanh"),
+    *("HardSigmoid", "HardSwish", "LeakyRelu", "Elu", "Selu", "Softplus", "Softsign", "Mish", "Erf", "Gelu"),
+    "ThresholdedRelu",
+)
+
+
+@pytest.mark.parametrize("op", UNARY)
+def test_functions_of_odd_numbers(op: str) -> None:
+    for seed in range(4):
+        assert assert_native_equals_numpy(op, [floats(seed, 4000)], {})
+        assert assert_native_equals_numpy(op, [np.linspace(-12, 12, 4001).astype(np.float32)], {})
+
+
+@pytest.mark.parametrize("scale", [2.0**-7, 1.0, 2.0**-99, 2.0**-120, 0.1, 3e-39])
+def test_borders_to_float(scale: float) -> None:
+    data = np.concatenate(
+        [floats(3, 3001) * np.float32(scale), floats(4, 500), np.float32(scale) * np.arange(-300, 300) / 2]
+    )
+    assert assert_native_equals_numpy("quantize", [data.astype(np.float32)], {"scale": scale})
+    assert assert_native_equals_numpy("dequantize", [int8(1, 1003)], {"scale": scale})
+    for entries in (int8(2, 256), floats(2, 256)):
+        assert assert_native_equals_numpy("table", [int8(1, 3, 67), entries], {})
+
+
+@examples
+@given(sizes, sizes, sizes, seeds)
+def test_products_reductions_and_softmax(rows: int, depth: int, columns: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    left = random.normal(0, 3, (2, rows, depth)).astype(np.float32)
+    right = random.normal(0, 3, (depth, columns)).astype(np.float32)
+    assert assert_native_equals_numpy("MatMul", [left, right], {})
+    assert (
+        assert_native_equals_numpy("Gemm", [left[0], right.T.copy(), right[:1]], {"transB": 1, "beta": 0.5})
+        or columns != right.shape[1]
+    )
+    for op in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin"):
+        assert assert_native_equals_numpy(op, [left, np.array([1])], {"keepdims": seed % 2})
+        assert assert_native_equals_numpy(op, [left, np.array([-1, 1])], {"keepdims": seed % 2})
+    for axis in range(3):
+        assert assert_native_equals_numpy("Softmax", [left], {"axis": axis})
+        assert assert_native_equals_numpy("ArgMax", [np.round(left)], {"axis": axis})
+    attributes = {"strides": [1 + seed % 2, 1], "pads": [seed % 3, 1, 0, 2], "kernel_shape": [3, 2]}
+    image = random.normal(0, 1, (1, 4, rows + 3, columns + 3)).astype(np.float32)
+    weights = random.normal(0, 1, (6, 2, 3, 2)).astype(np.float32)
+    assert assert_native_equals_numpy("Conv", [image, weights, weights[:, 0, 0, 0].copy()], {"group": 2, **attributes})
+    for op in ("MaxPool", "AveragePool"):
+        assert assert_native_equals_numpy(op, [image], {"ceil_mode": seed % 2, **attributes})
+
+
+def test_every_kernel_of_the_library_has_a_name() -> None:
+    assert library().hilt_kernel_count() == len(KERNELS)
+
+
+@examples
+@given(st.integers(1, len(KERNELS)), st.data())
+def test_the_check_refuses_numbers_that_reach_outside(kernel: int, data: st.DataObject) -> None:
+    """Any numbers: they are refused, or the step keeps within its tensors, as the bytes around them show."""
+    buffers = data.draw(st.integers(1, 8))
+    number = st.one_of(st.integers(-2, 9), st.sampled_from([-(2**63), 2**31, 2**62, 2**63 - 1]))
+    memory = np.full((buffers, 4096), 85, np.uint8)
+    table = np.array([(memory[i].ctypes.data + 1024, 2048) for i in range(buffers)], BUFFER)
+    steps = np.zeros(1, STEP)
+    steps["kernel"], steps["count"] = kernel, buffers
+    steps["buffers"] = np.arange(8) % buffers
+    steps["p"][0] = data.draw(st.lists(number, min_size=40, max_size=40))
+    steps["f"] = 1.0
+    try:
+        execute(library(), steps, table)
+    except NotNativeError:
+        return
+    assert (memory[:, :1024] == 85).all() and (memory[:, 3072:] == 85).all()
+
+
+def test_numpy_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HILT_ENGINE", "numpy")
+    assert engine() == Engine(None, "numpy: HILT_ENGINE=numpy is set")
+    monkeypatch.setenv("HILT_ENGINE", "fortran")
+    assert engine().reason == "numpy: HILT_ENGINE is 'fortran'; give numpy or native"
+
+
+def test_without_a_compiler_it_is_numpy_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    monkeypatch.setenv("HILT_CACHE", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(libraries, "_CHOSEN", {})
+    found = engine()
+    assert found.library is None and "\n" not in found.reason
+    assert "no gcc, cc or clang on this computer" in found.reason and "ten to fifty times" in found.reason
+
+
+def test_no_library_is_loaded_from_a_folder_that_others_write(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    folder = tmp_path / "native"
+    folder.mkdir()
+    folder.chmod(0o777)
+    monkeypatch.setenv("HILT_CACHE", str(tmp_path))
+    monkeypatch.setattr(libraries, "_CHOSEN", {})
+    assert engine().library is None and "can be written by others" in engine().reason
+
+
+def test_bits_tell_zeros_apart() -> None:
+    assert (bits(np.array([0.0], np.float32)) != bits(np.array([-0.0], np.float32))).any()
