@@ -42,7 +42,7 @@ def _unary(name: str, *constants: Any) -> Plan:
     """Return the plan of a function; a constant is a number, or an attribute's name and its default."""
 
     def plan(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
-        values = [float(attributes.get(*each) if isinstance(each, tuple) else each) for each in constants]
+        values: List[Any] = [attributes.get(*each) if isinstance(each, tuple) else each for each in constants]
         return [_apply(builder, name, inputs[0], *values)]
 
     return plan
