@@ -109,7 +109,7 @@ def test_every_tensor_is_the_references(name: str, runner: BoardRunner, capsys: 
     bundle = read_bundle(compiled.data, name)
     answer = runner.run(bundle, compiled.data, encode_arrays(inputs, {}), keep=True)
     verified = compare(answer.arrays, evaluate(network.graph, inputs))
-    figures = profile(bundle.manifest, answer.runs, simulated=True)
+    figures = profile(bundle.manifest, answer.runs, board)
     with capsys.disabled():
         print(
             f"\n{name} on {board}: VTA {figures.vta / 1e3:,.2f} ms, {100 * figures.utilisation:.1f} % of its peak; "

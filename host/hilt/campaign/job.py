@@ -140,7 +140,7 @@ class CampaignJob:
             (self._publish_layer[uuid] if isinstance(event, Finished) else server.publish)(event)
 
     def _search_of(self, layer: Layer, run: Run, task: RunTask, measurer: Measurer) -> LayerSearch:
-        self._announce(f"{layer.workload}: looking at its space")
+        self._announce(f"{layer.name}: looking at its space")
 
         def hear(event: Event) -> None:
             self._publish_layer[run.uuid](event)
@@ -227,6 +227,7 @@ class CampaignJob:
                 return
             self.control.skip(run.workload)
             end_layer(self._store, run.uuid, _SKIPPED)
-            self._announce(f"{run.workload}: skipped from here on")
+            name = next(layer.name for layer, own in self._layers if own.uuid == run.uuid)
+            self._announce(f"{name}: skipped from here on")
 
         return obey

@@ -75,7 +75,7 @@ class CampaignLoop:
 
     def _find_fallback(self, layer: LayerSearch) -> bool:
         while layer.searches_fallback and self._left > 0:
-            self._say(f"{layer.workload}: the fallback schedule")
+            self._say(f"{layer.layer.name}: the fallback schedule")
             self._begin_slice(layer.workload)
             batch = layer.ask(1)
             layer.measure(batch)
@@ -107,10 +107,10 @@ class CampaignLoop:
             layer = next(layer for layer in self._layers if layer.workload == made.workload)
             batch = layer.ask(made.trials)
             if batch.indices:
-                self._say(f"{layer.workload}: trials {batch.first} to {batch.first + len(batch.indices) - 1}")
+                self._say(f"{layer.layer.name}: trials {batch.first} to {batch.first + len(batch.indices) - 1}")
                 self._begin_slice(layer.workload)
                 return _Step(layer, batch)
-            self._say(f"{layer.workload}: its tuner takes nothing that is left to be worth a trial")
+            self._say(f"{layer.layer.name}: its tuner takes nothing that is left to be worth a trial")
         return None
 
     def _next_slice(self) -> Slice | None:

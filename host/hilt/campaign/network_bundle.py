@@ -31,7 +31,7 @@ from hilt.network.profile import Profile, profile
 from hilt.network.random_inputs import random_inputs
 from hilt.network.reference import evaluate
 from hilt.network.verify import Verified, compare
-from hilt.report.facts import INFERENCE
+from hilt.report.campaign_inference import INFERENCE
 from hilt.schedule import Workload, convolution, workload_of
 from hilt.store import Campaign, Store
 from hilt_runtime import read_bundle
@@ -41,6 +41,8 @@ BUNDLE = "network.hilt"
 GRAPH = "network.graph"
 _BEST = 3
 """Schedules of a layer that are measured once more."""
+_INFERENCES = 2
+"""A bundle's inferences: the first is cold."""
 _SLOWER = 1.05
 """So many times the best latency alone they may take."""
 
@@ -157,8 +159,8 @@ def end_with_bundle(
             "each layer's fastest schedule": compile_network(graph, target, candidates, tell, best),
             "schedules chosen together": compile_network(graph, target, candidates, tell, several),
         }
-        before = _profile(fallback, runner, inputs)[0]
-        runs = {name: _profile(compiled, runner, inputs) for name, compiled in bundles.items()}
+        before = _profile(fallback, runner, inputs, _INFERENCES)[0]
+        runs = {name: _profile(compiled, runner, inputs, _INFERENCES) for name, compiled in bundles.items()}
     chosen = min(runs, key=lambda name: runs[name][0].vta)
     after, arrays = runs[chosen]
     verified = compare(arrays, evaluate(graph, inputs, arrays))
@@ -212,8 +214,10 @@ def _measure_layer(alone: Graph, options: Any, runner: BoardRunner) -> list[Meas
     return sorted(measured.values(), key=lambda each: each[0])
 
 
-def _profile(compiled: Compiled, runner: BoardRunner, inputs: Mapping[str, Any]) -> tuple[Profile, Mapping[str, Any]]:
-    """Run one inference; return its times and all tensors."""
+def _profile(
+    compiled: Compiled, runner: BoardRunner, inputs: Mapping[str, Any], repeat: int = 1
+) -> tuple[Profile, Mapping[str, Any]]:
+    """Run inferences; return the times of one and all tensors."""
     bundle = read_bundle(compiled.data, compiled.manifest["name"])
-    answer = runner.run(bundle, compiled.data, encode_arrays(inputs, {}), keep=True)
-    return profile(bundle.manifest, answer.runs, runner.board.virtual), answer.arrays
+    answer = runner.run(bundle, compiled.data, encode_arrays(inputs, {}), repeat=repeat, keep=True)
+    return profile(bundle.manifest, answer.runs, runner.connection.name), answer.arrays

@@ -91,7 +91,7 @@ def write_autotvm_log(store: Store, result: CampaignResult, path: Path, target: 
         try:
             exported = export_run(layer.run, store.trials(layer.run.uuid), parameters, name)
         except WorkloadError as error:
-            notes.append(f"{layer.layer.workload} is not in the AutoTVM log: {error}")
+            notes.append(f"{layer.layer.name} is not in the AutoTVM log: {error}")
             continue
         records += exported.records
         left_out.update(exported.left_out)
@@ -99,7 +99,7 @@ def write_autotvm_log(store: Store, result: CampaignResult, path: Path, target: 
         if costs:
             seconds[layer.layer.workload] = min(costs)
         elif layer.best is not None:
-            notes.append(f"{layer.layer.workload}: no schedule of the AutoTVM log runs on TVM v0.9")
+            notes.append(f"{layer.layer.name}: no schedule of the AutoTVM log runs on TVM v0.9")
     write_log(path, records)
     return AutotvmLog(len(records), dict(left_out), notes + loss_of_log(result, seconds))
 
@@ -116,7 +116,7 @@ def loss_of_log(result: CampaignResult, seconds: Mapping[str, float]) -> list[st
     if not ours or of_log <= _NOTABLE_LOSS * ours:
         return []
     worse = [
-        layer.layer.workload
+        layer.layer.name
         for layer in solved
         if 1e6 * seconds[layer.layer.workload] * layer.layer.count > _NOTABLE_LOSS * (layer.microseconds or 0.0)
     ]

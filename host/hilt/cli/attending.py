@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
@@ -23,14 +22,13 @@ from hilt.cli.summary import summary_text
 from hilt.engine.campaign_results import load_result
 from hilt.engine.run_files import RunFiles
 from hilt.measure import DATASET_PREFIX
+from hilt.network.latency import runs_text
+from hilt.report.campaign_inference import load_inference
 from hilt.run_choices import CheckLevel
 from hilt.store import Campaign, Run, RunState, Store, database_path
 from hilt.store.campaigns import discard_campaign
 from hilt.store.labels import labels_of
 from hilt.trial import Outcome
-
-if TYPE_CHECKING:
-    from hilt.campaign.network_bundle import TunedInference
 
 
 def attend_run(home: Path, launched: Callable[[], Run], *, detach: bool, as_json: bool, wake: bool = False) -> Exit:
@@ -67,16 +65,19 @@ def attend_campaign(
     if ending.finished is not None:
         _write_missing(home, campaign, ending.finished.state, output, console)
     solved = True
-    if as_json or ending.finished is not None:
-        solved = _print_campaign(home, campaign, as_json)
+    directory = output or RunFiles(home, campaign.uuid).directory
+    try:
+        if ending.finished is not None:
+            _end_with_bundle(home, campaign, directory, ending.finished.state)
+    finally:  # a board that is lost now takes no result of the tuning along
+        if as_json or ending.finished is not None:
+            solved = _print_campaign(home, campaign, as_json)
     if ending.finished is not None:
-        directory = output or RunFiles(home, campaign.uuid).directory
         files = [str(directory / name) for name in (SCHEDULE, LOG, REPORT) if (directory / name).exists()]
         if files:
             print_text(console, f"schedules, AutoTVM's log and report: {' '.join(files)}")
         if not as_json:
             _print_for_tvm(home, campaign)
-        _end_with_bundle(home, campaign, directory, ending.finished.state, as_json)
     return _exit(campaign, ending, solved, console)
 
 
@@ -91,12 +92,12 @@ def _print_for_tvm(home: Path, campaign: Campaign) -> None:
         print_tvm_layers(tvm_layers(store, load_result(store, campaign)))
 
 
-def _end_with_bundle(home: Path, campaign: Campaign, folder: Path, state: RunState, quiet: bool) -> None:
+def _end_with_bundle(home: Path, campaign: Campaign, folder: Path, state: RunState) -> None:
     """Write the bundle of a quantised model's finished campaign, unless the folder has it."""
     from hilt.campaign.network_bundle import BUNDLE, has_graph
 
     if state is RunState.FINISHED and has_graph(home, campaign) and not (folder / BUNDLE).exists():
-        _finish_with_bundle(home, campaign, folder, quiet=quiet)
+        _finish_with_bundle(home, campaign, folder)
 
 
 def _leave_alone(home: Path, record: Record, console: Console, wake: bool) -> None:
@@ -137,12 +138,12 @@ def _print_campaign(home: Path, campaign: Campaign, as_json: bool) -> bool:
     """Print the results; return whether every layer has a verified schedule."""
     with Store(database_path(home)) as store:
         result = load_result(store, store.campaign(campaign.uuid) or campaign)
-        labels = labels_of(store, campaign.uuid)
+        labels, inference = labels_of(store, campaign.uuid), load_inference(store, campaign.uuid)
     if as_json:
-        print_json(result_values(result, labels), "campaign")
+        print_json(result_values(result, labels, inference), "campaign")
     else:
         tables.console().print(result_table(result))
-        print_text(tables.console(), format_total(result))
+        print_text(tables.console(), format_total(result, inference))
     return not result.unsolved
 
 
@@ -165,14 +166,13 @@ def _exit(record: Record, ending: Ending, verified: bool, console: Console) -> E
     return exit_after(record, ending, verified)
 
 
-def _finish_with_bundle(home: Path, campaign: Campaign, folder: Path, *, quiet: bool = False) -> None:
-    """Write the bundle of a campaign to a folder, run one verified inference, and write the report anew.
+def _finish_with_bundle(home: Path, campaign: Campaign, folder: Path) -> None:
+    """Write the bundle of a campaign to a folder, run and verify its inference, and write the report anew.
 
-    Print the network's latency with the campaign's fallback schedules and with its best ones, layer by layer. All of
-    it goes to standard error if `quiet`. Raises the errors of compiling and running.
+    All of it goes to standard error. Raises the errors of compiling and running.
     """
     from hilt.campaign.network_bundle import end_with_bundle
-    from hilt.cli.run_network import print_profile, tell
+    from hilt.cli.run_network import tell
     from hilt.engine.campaign_results import board_of
     from hilt.measure import board_names_of
 
@@ -180,18 +180,11 @@ def _finish_with_bundle(home: Path, campaign: Campaign, folder: Path, *, quiet: 
         board = board_names_of(board_of(store, campaign))[0]
         ending = end_with_bundle(store, campaign, board, folder, lambda line: typer.echo(f"{line} ...", err=True), tell)
         write_outputs(store, campaign.uuid, folder)
-    if not quiet:
-        print_profile(ending.after)
-    typer.echo(_latencies(ending), err=quiet)
-    typer.echo(f"{ending.path}: `hilt run {ending.path} --board {board} --input x.npy` runs it", err=quiet)
-
-
-def _latencies(ending: TunedInference) -> str:
-    first, second = ending.before, ending.after
-    return (
-        f"{ending.network} on {ending.board}, one inference: VTA {first.vta:,.1f} µs with the fallback schedules, "
-        f"{second.vta:,.1f} µs with the best ones ({first.vta / second.vta:.2f} times as fast; {ending.chosen}), "
-        f"{100 * second.utilisation:.1f}% of its peak; the processor {second.processor:,.1f} µs; "
+    typer.echo(
         f"verified: {ending.verified.tensors} tensors, {ending.verified.elements:,} elements equal to the integer "
-        "reference"
+        f"reference; VTA at {100 * ending.after.utilisation:.1f}% of its peak, with {ending.chosen}\n"
+        f"{runs_text(ending.after.latency)}\n"
+        f"{ending.path}: `hilt run {ending.path} --board {board} --input x.npy` runs it, --profile says where its time "
+        "goes",
+        err=True,
     )

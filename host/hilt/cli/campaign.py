@@ -32,6 +32,7 @@ from hilt.cli.run_options import (
     board_names,
     tuner_options,
 )
+from hilt.cli.tables import column
 from hilt.engine.run_files import RunFiles
 from hilt.measure import DATASET_PREFIX, describe_board
 from hilt.run_choices import CheckLevel, SpaceName
@@ -233,7 +234,8 @@ def campaigns(
     from hilt.campaign.budget import Budget
     from hilt.cli.network_text import result_values
     from hilt.engine.campaign_results import board_of, load_result
-    from hilt.report.network_latency import network_mark
+    from hilt.report.campaign_inference import load_inference
+    from hilt.report.network_latency import network_figure
 
     home = paths.home()
     with Store(database_path(home)) as store:
@@ -241,23 +243,39 @@ def campaigns(
         listed = [campaign for campaign in store.campaigns() if is_listed(labels, (campaign.uuid,), tag, all_of_them)]
         results = [load_result(store, campaign) for campaign in listed]
         boards = [board_of(store, result.campaign) for result in results]
+        inferences = [load_inference(store, campaign.uuid) for campaign in listed]
     if as_json:
-        values = [result_values(result, labels.get(result.campaign.uuid, Labels())) for result in results]
+        values = [
+            result_values(result, labels.get(result.campaign.uuid, Labels()), inference)
+            for result, inference in zip(results, inferences, strict=True)
+        ]
         print_json(values, "campaigns")
         return
     if not results:
         typer.echo(nothing_listed("campaigns", "hilt campaign resnet18 --budget 200", tag, labels))
         return
-    table = tables.table("campaign", "network", "board", ">trials", "budget", ">ms", ">gain", "state", "begun", "tags")
-    for result, board in zip(results, boards, strict=True):
+    table = tables.table(
+        "campaign",
+        column("network", cuts=True),
+        column("board", drop=3),
+        column(">trials", drop=2),
+        column("budget", drop=6),
+        ">ms",
+        ">gain",
+        column("state", drop=1),
+        column("begun", drop=5),
+        column("tags", drop=4),
+    )
+    for result, board, inference in zip(results, boards, inferences, strict=True):
+        figure = network_figure(result, inference)
         table.add_row(
             short(result.campaign.uuid),
             result.network.name,
             board,
             str(result.trials),
             str(Budget.from_dict(result.campaign.budget)),
-            f"{network_mark(result)}{result.estimate.microseconds / 1e3:,.2f}",
-            f"{result.gain:.2f}" if result.gain else "-",
+            f"{figure.mark}{figure.microseconds / 1e3:,.2f}",
+            f"{figure.gain:.2f}" if figure.gain else "-",
             state_text(result.campaign, RunFiles(home, result.campaign.uuid).is_running()),
             time_text(result.campaign.created),
             " ".join(labels.get(result.campaign.uuid, Labels()).tags),

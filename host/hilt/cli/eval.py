@@ -33,6 +33,7 @@ def evaluate_network(
     import numpy as np
 
     from hilt.network.board_run import BoardRunner, open_bundle
+    from hilt.network.latency import latency_text, runs_text
     from hilt.network.profile import profile
     from hilt_runtime.arrays import encode_arrays
 
@@ -52,7 +53,7 @@ def evaluate_network(
                 right += int(np.argmax(scores) == expected)
             runs += answer.runs
         seconds = time.perf_counter() - started
-    figures = profile(opened.manifest, runs, simulated=board.startswith("virtual:"))
+    figures = profile(opened.manifest, runs, board)
     accuracy = right / len(images)
     if as_json:
         print_json(
@@ -62,7 +63,8 @@ def evaluate_network(
                 "images": len(images),
                 "right": right,
                 "accuracy": accuracy,
-                "images_per_second": 1e6 / figures.total,
+                "images_per_second": figures.latency.rate,
+                "latency": figures.latency.to_dict(),
                 "wall_seconds": seconds,
             },
             "evaluation",
@@ -70,9 +72,9 @@ def evaluate_network(
         return
     typer.echo(
         f"{opened.manifest['name']} on {board}: {right} of {len(images)} right ({100 * accuracy:.2f}%); "
-        f"{1e6 / figures.total:,.1f} images a second (VTA {figures.vta:,.1f} µs, "
-        f"processor {figures.processor:,.1f} µs each)"
+        f"{latency_text(figures.latency)}"
     )
+    typer.echo(runs_text(figures.latency))
 
 
 def _data(path: Path, bundle: Bundle, limit: int | None) -> tuple[NDArray[Any], NDArray[Any]]:

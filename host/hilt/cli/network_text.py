@@ -8,8 +8,10 @@ from hilt.campaign.budget import Budget
 from hilt.cli import tables
 from hilt.cli.formatting import best_json, labels_json, labels_text, print_json, short, state_text, time_text
 from hilt.engine.campaign_results import CampaignResult, Estimate, LayerResult, board_of, load_result
+from hilt.network.latency import scaled
 from hilt.network.workloads import coverage, coverage_text
-from hilt.report.network_latency import LEGEND, latency_words, layer_latency, layer_share, scaled_latency
+from hilt.report.campaign_inference import CampaignInference, load_inference
+from hilt.report.network_latency import layer_latency, layer_share, network_figure
 from hilt.schedule.onnx_model import Network
 from hilt.store import Campaign, RunState, Store, Trial
 from hilt.store.labels import Labels, labels_of
@@ -20,7 +22,7 @@ def listing(network: Network) -> str:
     layers = sum(layer.count for layer in network.supported)
     lines = [coverage_text(network)] if network.layers else []
     lines.append(f"{network.name}: {layers} convolutions and dense layers for VTA, {len(network.supported)} different")
-    lines += [f"  {layer.count:3} x {layer.workload}" for layer in network.supported]
+    lines += [f"  {layer.count:3} x {layer.name}" for layer in network.supported]
     if network.unsupported:
         lines.append("not for VTA:")
         lines += [f"  {layer.count:3} x {layer.reason} ({', '.join(layer.nodes[:3])})" for layer in network.unsupported]
@@ -33,8 +35,9 @@ def listing(network: Network) -> str:
 def show_campaign(store: Store, campaign: Campaign, running: bool, *, as_json: bool) -> None:
     """Print a campaign: its facts, its layers, and the network's latency."""
     result, labels = load_result(store, campaign), labels_of(store, campaign.uuid)
+    inference = load_inference(store, campaign.uuid)
     if as_json:
-        print_json(result_values(result, labels), "campaign")
+        print_json(result_values(result, labels, inference), "campaign")
         return
     settings = campaign.settings
     facts = tables.table(header=False)
@@ -53,26 +56,37 @@ def show_campaign(store: Store, campaign: Campaign, running: bool, *, as_json: b
     console.print(facts)
     console.print()
     console.print(result_table(result))
-    console.print(format_total(result), soft_wrap=True)
+    console.print(format_total(result, inference), soft_wrap=True)
 
 
-def format_total(result: CampaignResult) -> str:
+def format_total(result: CampaignResult, inference: CampaignInference | None = None) -> str:
     """Return the network's latency now, and with the fallback schedules, in words."""
-    words = f"{result.network.name}: {latency_words(result)}"
-    if (share := coverage(result.network)) < 1:
-        words = f"{100 * share:.1f} % of {result.network.name}'s multiply-accumulates: {latency_words(result)}"
-    if not result.estimate.complete:
-        words += f" ({LEGEND})"
-    if result.gain is not None:
-        fallback = scaled_latency(result.fallback_microseconds)
-        words += f"; {fallback} with the fallback schedules: {result.gain:.2f} times as fast"
-        if len(result.compared) < len(result.layers):
-            words += f" (over the {len(result.compared)} of {len(result.layers)} layers that have both)"
+    figure, share = network_figure(result, inference), coverage(result.network)
+    name = result.network.name
+    if share < 1 and not figure.whole:
+        name = f"{100 * share:.1f} % of {name}'s multiply-accumulates"
+    words = f"{name}: {figure.text}"
+    if figure.whole:
+        fallback = scaled(figure.fallback or 0.0)
+        words += f"; {fallback} with the fallback schedules: {figure.gain:.2f} times as fast"
+    else:
+        words += _layers_words(result, figure.legend)
     wanted = result.campaign.budget.get("trials", 0)
     if result.campaign.state is RunState.FINISHED and result.trials < wanted:
         words += f"\n{result.trials} of {wanted:.0f} trials: no tuner asked for more"
     if result.unsolved and result.campaign.state is RunState.FINISHED:
-        words += f"; without {', '.join(layer.layer.workload for layer in result.unsolved)}: nothing verified was found"
+        words += f"; without {', '.join(layer.layer.name for layer in result.unsolved)}: nothing verified was found"
+    return words
+
+
+def _layers_words(result: CampaignResult, legend: str) -> str:
+    """Return the meaning of a mark, and the gain over the layers that have a fallback."""
+    words = f" ({legend})" if legend else ""
+    if result.gain is not None:
+        fallback = scaled(result.fallback_microseconds)
+        words += f"; {fallback} with the fallback schedules: {result.gain:.2f} times as fast"
+        if len(result.compared) < len(result.layers):
+            words += f" (over the {len(result.compared)} of {len(result.layers)} layers that have both)"
     return words
 
 
@@ -121,9 +135,12 @@ def _percent(each: LayerResult) -> str:
     return f"{each.run.percent_of_bound(each.best.microseconds):.1f}"
 
 
-def result_values(result: CampaignResult, labels: Labels) -> dict[str, Any]:
+def result_values(
+    result: CampaignResult, labels: Labels, inference: CampaignInference | None = None
+) -> dict[str, Any]:
     """Return the results as `--json` prints them."""
     return {
+        "inference": inference.after.to_dict() if inference is not None else None,
         "campaign": result.campaign.uuid,
         **labels_json(labels),
         "network": result.network.name,
@@ -138,6 +155,7 @@ def result_values(result: CampaignResult, labels: Labels) -> dict[str, Any]:
         "gain": result.gain,
         "layers": [
             {
+                "name": layer.layer.name,
                 "workload": layer.layer.workload,
                 "count": layer.layer.count,
                 "run": layer.run.uuid if layer.run else None,

@@ -16,7 +16,7 @@ from hilt.cli.formatting import seconds_text, short
 from hilt.cli.live_view import LiveView, add_boards, facts_table, print_text
 from hilt.engine.events import BoardChanged, Event, Logged, NetworkUpdated, RunProgress, StateChanged
 from hilt.measure import DATASET_PREFIX
-from hilt.report.network_latency import scaled_latency
+from hilt.network.latency import scaled
 from hilt.store import Campaign, Run, RunState
 from hilt.trial import Outcome
 
@@ -137,9 +137,9 @@ def _layer_latency(update: NetworkUpdated) -> str:
 def _network_latency(update: NetworkUpdated) -> str:
     gain = "" if update.gain is None else f", {update.gain:.2f} times as fast as the fallback"
     if update.measured_layers == update.layers:
-        return f"{scaled_latency(update.microseconds)}{gain}"
+        return f"{scaled(update.microseconds)}{gain}"
     part = f"{update.measured_layers} of {update.layers} layers measured"
-    return f"about {scaled_latency(update.microseconds)} ({part}, the others predicted){gain}"
+    return f"about {scaled(update.microseconds)} ({part}, the others predicted){gain}"
 
 
 class PlainView:

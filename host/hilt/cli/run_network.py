@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from hilt_runtime import Bundle
 
 
+_INFERENCES = 2
+"""Inferences without --repeat: a cold and a warm one."""
+
+
 def run_network(
     bundle: Annotated[Path, typer.Argument(metavar="MODEL.hilt", help="A bundle of `hilt compile`.")],
     board: Annotated[str, typer.Option(help="The board to run it on.")] = "virtual:pynq",
@@ -36,12 +40,16 @@ def run_network(
     perfetto: Annotated[
         Path | None, typer.Option(metavar="FILE.json", help="Write a trace of the inference for ui.perfetto.dev.")
     ] = None,
-    repeat: Annotated[int, typer.Option(min=1, max=1 << 16, help="Inferences; times are their median.")] = 1,
+    repeat: Annotated[
+        int,
+        typer.Option(min=1, max=1 << 16, help="Inferences; the first is cold, the figure is the others' median."),
+    ] = _INFERENCES,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Run a compiled network on a board: one inference, verified and profiled where asked for."""
     from hilt.network.array_file import write_arrays
     from hilt.network.board_run import BoardRunner, open_bundle
+    from hilt.network.latency import latency_text, runs_text
     from hilt.network.profile import perfetto as trace_of
     from hilt.network.profile import profile
     from hilt.network.verify import compare
@@ -57,9 +65,9 @@ def run_network(
     outputs = {output["name"]: answer.arrays[output["name"]] for output in opened.outputs}
     if output is not None:
         write_arrays(output, outputs)
-    figures = profile(opened.manifest, answer.runs, simulated=board.startswith("virtual:"))
+    figures = profile(opened.manifest, answer.runs, board)
     if perfetto is not None:
-        write_json(perfetto, trace_of(opened.manifest, answer.runs))
+        write_json(perfetto, trace_of(opened.manifest, figures))
     if as_json:
         facts: dict[str, Any] = {"network": opened.manifest["name"], "board": board, "profile": figures.to_dict()}
         if verified is not None:
@@ -72,10 +80,8 @@ def run_network(
         typer.echo(
             f"verified: {verified.tensors} tensors, {verified.elements:,} elements equal to the integer reference"
         )
-    typer.echo(
-        f"{opened.manifest['name']} on {board}: {figures.total:,.1f} µs an inference: VTA {figures.vta:,.1f} µs, "
-        f"processor {figures.processor:,.1f} µs, starts {figures.start:,.1f} µs"
-    )
+    typer.echo(f"{opened.manifest['name']} on {board}: {latency_text(figures.latency)}")
+    typer.echo(runs_text(figures.latency))
 
 
 def inputs_for(bundle: Bundle, path: Path | None) -> dict[str, NDArray[Any]]:
@@ -147,20 +153,24 @@ def print_profile(figures: Profile) -> None:
     steps = tables.table("step of the processor", "kind", ">µs")
     for step in figures.steps:
         steps.add_row(step.name, step.kind, f"{step.microseconds:,.1f}")
-    steps.add_row("all", "", f"{figures.processor:,.1f}")
+    latency = figures.latency
+    steps.add_row("all", "", f"{latency.crossings + latency.processor:,.1f}")
     tables.console().print(steps)
-    if figures.starts:
+    if latency.assumed:
+        typer.echo(f"the processor's times: {latency.assumed}")
+    if latency.starts:
         typer.echo(chain_text(figures))
 
 
 def chain_text(figures: Profile) -> str:
     """Return how VTA's time compares with its layers one by one, and the share of skips and starts."""
-    vta, starts = figures.vta, "1 start" if figures.starts == 1 else f"{figures.starts} starts"
+    vta, start, count = figures.vta, figures.latency.start, figures.latency.starts
+    starts = "1 start" if count == 1 else f"{count} starts"
     return (
         f"VTA {vta:,.1f} µs in {starts}; its layers one by one {figures.alone:,.1f} µs by the twin "
         f"({100 * (vta / figures.alone - 1):+.1f}%); of these the skip connections take {figures.residuals:,.1f} µs "
-        f"({100 * figures.residuals / figures.alone:.2f}%); starts take {figures.start:,.1f} µs and the time "
-        f"between them {figures.between:,.1f} µs ({100 * (figures.start + figures.between) / vta:.2f}% of VTA's "
+        f"({100 * figures.residuals / figures.alone:.2f}%); starts take {start:,.1f} µs and the time "
+        f"between them {figures.between:,.1f} µs ({100 * (start + figures.between) / vta:.2f}% of VTA's "
         "time)"
     )
 

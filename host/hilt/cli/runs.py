@@ -25,6 +25,7 @@ from hilt.cli.formatting import (
 from hilt.cli.listing import ListAll, ListTag, is_listed, nothing_listed
 from hilt.cli.network_text import show_campaign
 from hilt.cli.tables import column
+from hilt.engine.campaign_results import RunNames
 from hilt.engine.run_files import RunFiles
 from hilt.store import Campaign, Run, Store, database_path
 from hilt.store.identifiers import run_or_campaign
@@ -67,12 +68,13 @@ def runs(
             column("begun", drop=8),
             column("tags", drop=9),
         )
+        names = RunNames(store)
         for run in found:
             summary = store.summary(run.uuid)
             latency = summary.best.microseconds if summary.best else None
             table.add_row(
                 short(run.uuid),
-                run.workload,
+                names(run),
                 run.board,
                 run.tuner,
                 str(summary.trials) if run.campaign else f"{summary.trials}/{run.budget}",
@@ -112,6 +114,8 @@ def best(
     """List the best verified configuration of every workload on every board."""
     with Store(database_path(paths.home())) as store:
         found = store.best_of_each(workload)
+        names = RunNames(store)
+        named = [names(run) for run, _ in found]
     if as_json:
         print_json(
             [
@@ -128,10 +132,10 @@ def best(
         typer.echo(f"no verified configuration of {workload or 'any workload'} yet; `hilt tune` looks for one")
     else:
         table = tables.table("workload", "board", ">cycles", ">µs", ">GOP/s", ">% of bound", "knobs", "run")
-        for run, trial in found:
+        for name, (run, trial) in zip(named, found, strict=True):
             latency = trial.microseconds or 0.0
             table.add_row(
-                run.workload,
+                name,
                 run.board,
                 f"{trial.cycles:,}" if trial.cycles is not None else "-",
                 f"{latency:,.1f}",
@@ -151,6 +155,7 @@ def _show(store: Store, run: Run, running: bool) -> None:
     facts = tables.table(header=False)
     for name, value in (
         ("run", run.uuid),
+        *([("layer", layer)] if (layer := RunNames(store)(run)) != run.workload else []),
         ("workload", f"{run.workload}, {run.macs:,} multiply-accumulates"),
         ("board", f"{run.board}: {run.parameters}, ISA {run.isa}, {run.clock_hz / 1e6:g} MHz"),
         ("bitstream", run.bitstream),

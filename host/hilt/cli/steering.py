@@ -64,13 +64,13 @@ def skip(
         if layer in (result.layer.workload, result.layer.workload.rpartition(".")[2], *result.layer.nodes)
     ]
     if not matches:
-        names = ", ".join(result.layer.workload for result in layers)
+        names = ", ".join(result.layer.name for result in layers)
         raise typer.BadParameter(f"campaign {short(campaign.uuid)} has no layer {layer!r}; it has {names}")
     run = matches[0].run
     assert run is not None
     _check_running(home, campaign)
     _deliver(home, run.uuid, EngineCommand.STOP)
-    typer.echo(f"{run.workload} gets no more trials")
+    typer.echo(f"{matches[0].layer.name} gets no more trials")
 
 
 def resume(

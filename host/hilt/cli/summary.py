@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import median
 
 from hilt.cli.formatting import knobs_text, latency_text, outcomes_text, short, state_text
+from hilt.engine.campaign_results import RunNames
 from hilt.measure import DATASET_PREFIX
 from hilt.store import DRIFT_TOLERANCE, Purpose, Run, RunState, Store, Trial, confirmed_latencies, largest_drift
 from hilt.trial import Outcome
@@ -22,7 +23,7 @@ def summary_text(store: Store, run: Run, *, running: bool = False) -> str:
     counted = f"{summary.trials} of {run.budget} trials, {valid} valid{' on record' if recorded else ''}"
     ended_early = run.state is RunState.FINISHED and summary.trials < run.budget
     ending = "; the tuner asked for no more" if ended_early else ""
-    lines = ["", f"{run.workload} on {run.board}: {counted}{ending}"]
+    lines = ["", f"{RunNames(store)(run)} on {run.board}: {counted}{ending}"]
     if summary.valid:
         lines.append(
             f"every valid trial's output was compared in full with the reference "

@@ -167,6 +167,24 @@ def network_of(campaign: Campaign) -> Network:
     return Network.from_dict(campaign.network)
 
 
+class RunNames:
+    """Short names of runs: that of a layer in its network, else the workload's."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._names: dict[str, dict[str, str]] = {}
+
+    def __call__(self, run: Run) -> str:
+        """Return a run's short name. Raises StoreError."""
+        if run.campaign is None:
+            return run.workload
+        if run.campaign not in self._names:
+            campaign = self._store.campaign(run.campaign)
+            layers = campaign.network.get("layers", ()) if campaign is not None else ()
+            self._names[run.campaign] = {layer["workload"]: Layer(**layer).name for layer in layers}
+        return self._names[run.campaign].get(run.workload, run.workload)
+
+
 def run_of_layer(store: Store, campaign: Campaign, layer: Layer) -> Run | None:
     """Return the layer's run, the newest where there are several."""
     return next((run for run in reversed(store.runs_of(campaign.uuid)) if run.workload == layer.workload), None)

@@ -15,8 +15,8 @@ from hilt.network.compile import compile_network
 from hilt.network.graph import Graph, Node, Tensor
 from hilt.network.kept_speed import keep_speed
 from hilt.network.processor import ProcessorSpeed
+from hilt.network.processor_time import processor_time
 from hilt.network.random_inputs import random_inputs
-from hilt.virtual.names import PREFIX, parse_virtual_name
 from hilt_runtime import StepRun, read_bundle
 from hilt_runtime.arrays import encode_arrays
 
@@ -25,9 +25,6 @@ _SMALL, _LARGE = 8, 64
 _CHANNELS = 16
 _REPEAT = 9
 _FASTEST_CALL = 1e-6
-_SLOWER = {"xc7": 20.0, "xczu": 8.0}
-"""How many times slower a board's processor is than this machine's, by the FPGA family: a Cortex-A9 at 650 MHz and a
-Cortex-A53 at 1.2 GHz beside a current desktop processor; assumed, as a virtual board's memory is."""
 
 
 def measure_processor(runner: BoardRunner) -> ProcessorSpeed:
@@ -45,7 +42,7 @@ def measure_processor(runner: BoardRunner) -> ProcessorSpeed:
         step["name"]: median(run[place].ended - run[place].began for run in inferences)
         for place, step in enumerate(bundle.manifest["steps"])
     }
-    slower = _slower(name)
+    slower = processor_time(name).factor
     macs = {node.name: graph.macs(node) for node in graph.nodes}
     moved = {
         node.name: sum(graph.tensors[name].size for name in (*node.inputs, *node.outputs) if name in graph.tensors)
@@ -65,13 +62,6 @@ def _rate(work: dict[str, int], seconds: dict[str, float], op: str) -> float:
     """Return work a second, from the difference of the large and the small node: calls cancel out."""
     small, large = f"{op} small", f"{op} large"
     return (work[large] - work[small]) / max(seconds[large] - seconds[small], 1e-9)
-
-
-def _slower(board: str) -> float:
-    if not board.startswith(PREFIX):
-        return 1.0
-    part = parse_virtual_name(board)[0].part
-    return next((factor for family, factor in _SLOWER.items() if part.startswith(family)), 1.0)
 
 
 def timed_network() -> Graph:

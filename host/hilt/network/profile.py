@@ -1,4 +1,4 @@
-"""The time of an inference: VTA by layer, the processor by operator, transfers, and starts.
+"""Where the time of an inference went: VTA by layer, the processor by operator, crossings, and starts.
 
 VTA counts the cycles of each program. Of a program with several layers, each layer's share is the twin's, which counts
 hilt's RTL exactly; if the two totals differ, as on a physical board, the shares are scaled to the measured total.
@@ -9,10 +9,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from statistics import median
 from typing import Any
 
-from hilt_runtime import StepRun
+from hilt.network.latency import Latency
+from hilt.network.processor_time import processor_time
+from hilt.network.timeline import CROSSINGS, START, VTA, Slice, timeline, total
 
 
 @dataclass(frozen=True)
@@ -40,95 +41,120 @@ class StepTime:
 
 @dataclass(frozen=True)
 class Profile:
-    """Microseconds of one inference, the median over those that were run.
+    """One inference: of all that were run warm, the one with the median total. Times are in microseconds.
 
     Attributes:
+        latency: The whole inference.
         layers: VTA, by layer.
         steps: The processor, by step.
-        vta: VTA's own time.
-        start: From the call that starts VTA to its end, without VTA's own time. On a simulated board, without the
-            wall clock of the simulation.
-        processor: All steps of the processor.
-        total: The processor's steps, VTA's own time and the starts.
+        timeline: Processor and VTA, one slice behind another; they add up to the latency's total.
         macs: Multiply-accumulates of the layers on VTA.
         utilisation: Those in share of VTA's peak over VTA's own time.
         alone: VTA's time if its layers ran one by one, by the twin.
         residuals: The part of that which residuals take.
-        starts: How often VTA is started.
-        between: On the wall clock, from the end of each program of VTA to the call that starts the next one.
+        between: From the end of each program of VTA to the call that starts the next one.
     """
 
+    latency: Latency
     layers: tuple[LayerTime, ...]
     steps: tuple[StepTime, ...]
-    vta: float
-    start: float
-    processor: float
-    total: float
+    timeline: tuple[Slice, ...]
     macs: int
     utilisation: float
     alone: float
     residuals: float
-    starts: int
     between: float
+
+    @property
+    def vta(self) -> float:
+        """VTA's own time."""
+        return self.latency.vta
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return asdict(self)
+        return {
+            "latency": self.latency.to_dict(),
+            "layers": [asdict(layer) for layer in self.layers],
+            "steps": [asdict(step) for step in self.steps],
+            "timeline": [each._asdict() for each in self.timeline],
+            "macs": self.macs,
+            "utilisation": self.utilisation,
+            "alone": self.alone,
+            "residuals": self.residuals,
+            "between": self.between,
+        }
 
 
-def profile(manifest: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], simulated: bool) -> Profile:
+def profile(manifest: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], board: str) -> Profile:
     """Return the profile of inferences of one network.
 
     Args:
         manifest: The bundle's.
-        runs: Of each inference, its steps as hilt_runtime.StepRun.
-        simulated: Whether the board is a virtual one, whose time on VTA is its cycles.
+        runs: Of each inference, its seconds and its steps as hilt_runtime.StepRun. The first one is cold.
+        board: The name of the board that they ran on.
     """
-    clock = manifest["target"]["clock_hz"]
-    inferences = [[StepRun(*step) for step in run["steps"]] for run in runs]
+    time = processor_time(board)
+    lines = [timeline(manifest, run, time) for run in runs]
+    slices, latency = typical(lines, time.assumed)
     layers: list[LayerTime] = []
-    steps: list[StepTime] = []
-    places: list[int] = []
-    vta = start = 0.0
-    for number, step in enumerate(manifest["steps"]):
-        those = [inference[number] for inference in inferences]
-        wall = median((run.ended - run.began) * 1e6 for run in those)
-        if step["kind"] != "vta":
-            steps.append(StepTime(step["kind"], _named(step), wall))
-            continue
-        counted = [run.cycles for run in those if run.cycles is not None]
-        own = median(counted) * 1e6 / clock if counted else median(run.device_seconds * 1e6 for run in those)
-        vta += own
-        outside = median((run.ended - run.began - run.device_seconds) * 1e6 for run in those)
-        start += max(outside if simulated else wall - own, 0.0)
-        layers += _layers(manifest, step["program"], own * clock / 1e6)
-        places.append(number)
-    processor = sum(step.microseconds for step in steps)
+    for each in slices:
+        if each.on_vta:
+            layers += _layers(manifest, manifest["steps"][each.step]["program"], each.microseconds)
     macs = sum(layer.macs for layer in layers)
+    clock = manifest["target"]["clock_hz"]
     peak = manifest["target"]["macs_per_cycle"] * clock / 1e6
     return Profile(
+        latency,
         tuple(layers),
-        tuple(steps),
-        vta,
-        start,
-        processor,
-        vta + start + processor,
+        tuple(StepTime(each.kind, each.name, each.microseconds) for each in slices if each.kind not in (VTA, START)),
+        tuple(slices),
         macs,
-        macs / (vta * peak) if vta else 0.0,
+        macs / (latency.vta * peak) if latency.vta else 0.0,
         alone=sum(layer["alone"] for layer in manifest["layers"]) * 1e6 / clock,
         residuals=sum(layer.get("residual_cycles", 0) for layer in manifest["layers"]) * 1e6 / clock,
-        starts=len(places),
-        between=median(_between(inference, places) for inference in inferences) * 1e6,
+        between=_between(slices),
     )
 
 
-def _between(inference: Sequence[StepRun], places: Sequence[int]) -> float:
-    """Return the seconds from the end of each step at `places` to the begin of the next one of these."""
-    return sum(inference[after].began - inference[before].ended for before, after in itertools.pairwise(places))
+def typical(lines: Sequence[list[Slice]], assumed: str) -> tuple[list[Slice], Latency]:
+    """Return the inference with the median total, and its record.
+
+    Args:
+        lines: The slices of each inference; the first one is cold, and counts only if it is alone.
+        assumed: What was assumed of the processor, in words.
+    """
+    warm = sorted(lines[1:] or lines, key=total)
+    slices = warm[(len(warm) - 1) // 2]
+    sums = dict.fromkeys(("vta", "start", "crossings", "processor"), 0.0)
+    for each in slices:
+        part = each.kind if each.kind in (VTA, START) else "crossings" if each.kind in CROSSINGS else "processor"
+        sums[part] += each.microseconds
+    latency = Latency(
+        **sums,
+        starts=sum(each.on_vta for each in slices),
+        assumed=assumed,
+        warm=len(lines) - 1,
+        least=total(warm[0]),
+        largest=total(warm[-1]),
+        first=total(lines[0]) if len(lines) > 1 else None,
+    )
+    return slices, latency
 
 
-def _layers(manifest: Mapping[str, Any], program: int, cycles: float) -> list[LayerTime]:
-    """Return a program's layers, whose cycles add up to `cycles`."""
+def _between(slices: Sequence[Slice]) -> float:
+    """Return the microseconds from the end of each program of VTA to the call that starts the next one."""
+    programs = [place for place, each in enumerate(slices) if each.on_vta]
+    return sum(
+        each.microseconds
+        for before, after in itertools.pairwise(programs)
+        for each in slices[before + 1 : after]
+        if each.kind != START
+    )
+
+
+def _layers(manifest: Mapping[str, Any], program: int, microseconds: float) -> list[LayerTime]:
+    """Return a program's layers, whose times add up to `microseconds`."""
+    cycles = microseconds * manifest["target"]["clock_hz"] / 1e6
     clock, peak = manifest["target"]["clock_hz"], manifest["target"]["macs_per_cycle"]
     those = [layer for layer in manifest["layers"] if layer["program"] == program]
     scale = cycles / sum(layer["cycles"] for layer in those)
@@ -147,36 +173,27 @@ def _layers(manifest: Mapping[str, Any], program: int, cycles: float) -> list[La
     ]
 
 
-def _named(step: Mapping[str, Any]) -> str:
-    return f"{step['op']} {step['name']}" if step["kind"] == "cpu" else str(step["name"])
+def perfetto(manifest: Mapping[str, Any], figures: Profile) -> dict[str, Any]:
+    """Return the inference as a trace for ui.perfetto.dev: a track of the processor, one of VTA with its layers.
 
-
-def perfetto(manifest: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the first inference as a trace for ui.perfetto.dev.
-
-    A track of the processor, one of VTA with its layers. VTA's slices are its own time, put one behind another
-    where each program started.
+    The slices add up to the latency. Slices of the processor say where their time is assumed.
     """
     events: list[dict[str, Any]] = [
         {"ph": "M", "pid": 1, "tid": tid, "name": "thread_name", "args": {"name": name}}
         for tid, name in ((1, "processor"), (2, "VTA"))
     ]
-    clock = manifest["target"]["clock_hz"]
-    now = 0.0
-    for step, values in zip(manifest["steps"], runs[0]["steps"], strict=True):
-        run = StepRun(*values)
-        if step["kind"] != "vta":
-            length = (run.ended - run.began) * 1e6
-            events.append(_slice(1, now, length, _named(step), {"kind": step["kind"]}))
-            now += length
+    assumed = {"time": figures.latency.assumed} if figures.latency.assumed else {}
+    for each in figures.timeline:
+        if not each.on_vta:
+            events.append(_event(1, each.began, each.microseconds, each.name, {"kind": each.kind, **assumed}))
             continue
-        cycles = float(run.cycles if run.cycles is not None else run.device_seconds * clock)
-        for layer in _layers(manifest, step["program"], cycles):
+        now = each.began
+        for layer in _layers(manifest, manifest["steps"][each.step]["program"], each.microseconds):
             facts = {"cycles": round(layer.cycles), "MAC utilisation": round(layer.utilisation, 3)}
-            events.append(_slice(2, now, layer.microseconds, layer.name, facts))
+            events.append(_event(2, now, layer.microseconds, layer.name, facts))
             now += layer.microseconds
     return {"traceEvents": events, "displayTimeUnit": "ms"}
 
 
-def _slice(track: int, start: float, length: float, name: str, facts: dict[str, Any]) -> dict[str, Any]:
+def _event(track: int, start: float, length: float, name: str, facts: dict[str, Any]) -> dict[str, Any]:
     return {"ph": "X", "pid": 1, "tid": track, "ts": start, "dur": length, "name": name, "args": facts}

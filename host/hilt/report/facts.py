@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from hilt.engine.campaign_results import FALLBACK_ATTEMPTS, CampaignResult, LayerResult
 from hilt.engine.event_log import read_event_log
 from hilt.engine.events import Event
 from hilt.engine.run_files import RunFiles
+from hilt.report.campaign_inference import CampaignInference, load_inference
 from hilt.schedule.onnx_model import Layer
 from hilt.store import Run, Slice, Store, Trial, largest_drift
 from hilt.store.campaigns import slices
 from hilt.trial import Outcome
 
-INFERENCE = "inference.json"
-"""In a campaign's directory: the inference that its bundle ended with (hilt.campaign.network_bundle.TunedInference)."""
 FAULTS = (Outcome.TIMEOUT, Outcome.CRASH, Outcome.BUS_ERROR)
 
 
@@ -38,6 +35,11 @@ class RunFacts:
     @property
     def name(self) -> str:
         return self.run.workload
+
+    @property
+    def title(self) -> str:
+        """The layer's short name."""
+        return self.layer.name
 
     @property
     def layer(self) -> Layer:
@@ -77,8 +79,8 @@ class Facts:
     events: Sequence[Event]
     result: CampaignResult | None = None
     slices: Sequence[Slice] = ()
-    inference: Mapping[str, Any] | None = None
-    """The network's inference before and after tuning (INFERENCE); None if there was none."""
+    inference: CampaignInference | None = None
+    """The network's inference before and after tuning; None if there was none."""
 
     @property
     def trials(self) -> int:
@@ -143,12 +145,7 @@ def facts_of_campaign(store: Store, result: CampaignResult) -> Facts:
     # Campaigns of schema 7 and older without a budget had an engine for each layer.
     engines = [uuid] if result.campaign.fallback_first else [uuid, *(run.run.uuid for run in runs)]
     events = [event for engine in engines for event in _events(store, engine)]
-    return Facts(runs, events, result, slices(store, uuid), _inference(store, uuid))
-
-
-def _inference(store: Store, uuid: str) -> dict[str, Any] | None:
-    path = store.path.parent / "runs" / uuid / INFERENCE
-    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
+    return Facts(runs, events, result, slices(store, uuid), load_inference(store, uuid))
 
 
 def _run_facts(store: Store, run: Run, result: LayerResult) -> RunFacts:

@@ -8,13 +8,14 @@ from typing import Any
 
 from hilt.atomic_write import atomic_write
 from hilt.engine.campaign_results import CampaignResult
+from hilt.network.latency import runs_text, scaled
 from hilt.plain_text import plain
 from hilt.report.errors import MissingLibraryError
 from hilt.report.facts import Facts, RunFacts, facts_of_campaign, facts_of_run
 from hilt.report.figures import inline_svg
 from hilt.report.health import board_rows, event_rows, step_rows, usage_rows
 from hilt.report.interactive import Plot, plotly_script
-from hilt.report.network_latency import LEGEND, latency_words, layer_latency, layer_share, scaled_latency
+from hilt.report.network_latency import LEGEND, layer_latency, layer_share, network_figure
 from hilt.report.plots import pictures
 from hilt.report.reproduce import commands, origin_rows
 from hilt.report.run_plots import coordinates_plot, importance_plot, trial_plot
@@ -61,13 +62,14 @@ def render(facts: Facts, *, static: bool = False) -> str:
         undefined=StrictUndefined,
         finalize=lambda value: plain(value) if isinstance(value, str) and not hasattr(value, "__html__") else value,
     )
-    environment.filters |= {"figure": _figure, "share": _share, "latency": scaled_latency}
+    environment.filters |= {"figure": _figure, "share": _share, "latency": scaled}
     drawn = {name: inline_svg(figure, name, title) for name, title, figure in pictures(facts)}
     return environment.get_template("report.html.j2").render(
         facts=facts,
         result=facts.result,
-        latency_words=latency_words(facts.result) if facts.result else "",
         legend=LEGEND,
+        figure=network_figure(facts.result, facts.inference) if facts.result else None,
+        runs_text=runs_text(facts.inference.after) if facts.inference else "",
         network=facts.result.network if facts.result else None,
         layers=[_layer(place, run, facts) for place, run in enumerate(facts.runs)],
         drawn=drawn,
@@ -114,7 +116,7 @@ def _layer(place: int, each: RunFacts, facts: Facts) -> dict[str, Any]:
     everywhere = each.layer.count * latency if latency else None
     return {
         "place": place,
-        "name": each.layer.nodes[0] if ":" in each.name and each.layer.nodes else each.name,
+        "name": each.title,
         "workload": each.name,
         "run": run,
         "count": each.layer.count,

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from hilt.engine.campaign_results import CampaignResult, LayerResult, load_result
 from hilt.engine.run_files import RunFiles
-from hilt.report.network_latency import layer_share
+from hilt.report.campaign_inference import CampaignInference, load_inference
+from hilt.report.network_latency import NetworkFigure, layer_share, network_figure
 from hilt.store import Campaign, RunState, Store
 
 _ENDED = (RunState.FINISHED, RunState.STOPPED, RunState.FAILED)
@@ -20,6 +21,7 @@ class CampaignView:
     result: CampaignResult
     live: bool
     live_runs: frozenset[str]
+    inference: CampaignInference | None = None
     silent: bool = False
     """A flag: its engine answers no more."""
 
@@ -30,7 +32,12 @@ class CampaignView:
         runs = [layer.run.uuid for layer in result.layers if layer.run is not None]
         live_runs = frozenset(uuid for uuid in runs if RunFiles(home, uuid).is_running())
         live = RunFiles(home, campaign.uuid).is_running()
-        return cls(result, live, live_runs)
+        return cls(result, live, live_runs, load_inference(store, campaign.uuid))
+
+    @property
+    def figure(self) -> NetworkFigure:
+        """The network's latency."""
+        return network_figure(self.result, self.inference)
 
     @property
     def engine(self) -> str:

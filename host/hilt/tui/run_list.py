@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from hilt.engine.campaign_results import RunNames
 from hilt.engine.run_files import RunFiles
+from hilt.report.campaign_inference import CampaignInference, load_inference
 from hilt.store import Campaign, Run, RunState, RunSummary, Store
 from hilt.store.labels import Labels, all_labels
 from hilt.tui import formatting
@@ -27,7 +29,7 @@ class RunRow:
     cells: dict[str, str]
     begun: float
     latency: float
-    """Infinite where nothing verified was found, and for a campaign."""
+    """Infinite where nothing verified was found, and for a campaign without an inference."""
     layers: tuple[RunRow, ...] = ()
     labels: Labels = field(default_factory=Labels)
 
@@ -66,8 +68,9 @@ def read_rows(store: Store, home: Path) -> list[RunRow]:
     campaigns = {campaign.uuid: campaign for campaign in store.campaigns()}
     rows: list[RunRow] = []
     layers: dict[str, list[RunRow]] = {}
+    names = RunNames(store)
     for run in store.runs(MOST_RUNS):
-        row = _run_row(store.summary(run.uuid), RunFiles(home, run.uuid).is_running())
+        row = _run_row(store.summary(run.uuid), names(run), RunFiles(home, run.uuid).is_running())
         row = _labelled(row, labels.get(run.uuid, Labels()))
         if run.campaign in campaigns:
             layers.setdefault(run.campaign or "", []).append(row)
@@ -76,7 +79,8 @@ def read_rows(store: Store, home: Path) -> list[RunRow]:
     for uuid, campaign in campaigns.items():
         members = layers.get(uuid, [])
         live = RunFiles(home, uuid).is_running()
-        rows.append(_labelled(_campaign_row(campaign, members[::-1], live), labels.get(uuid, Labels())))
+        row = _campaign_row(campaign, members[::-1], load_inference(store, uuid), live)
+        rows.append(_labelled(row, labels.get(uuid, Labels())))
     return sorted(rows, key=lambda row: -row.begun)
 
 
@@ -107,7 +111,7 @@ def _state(state: RunState, live: bool) -> str:
     return "interrupted" if state in _GOING and not live else str(state)
 
 
-def _run_row(summary: RunSummary, live: bool) -> RunRow:
+def _run_row(summary: RunSummary, name: str, live: bool) -> RunRow:
     run, best = summary.run, summary.best
     latency = best.microseconds if best is not None else None
     budget = "" if run.campaign else f"/{run.budget}"
@@ -116,7 +120,7 @@ def _run_row(summary: RunSummary, live: bool) -> RunRow:
         "state": _state(run.state, live),
         "trials": f"{summary.trials}{budget}",
         "best": formatting.microseconds(latency),
-        "workload": run.workload,
+        "workload": name,
         "tuner": run.tuner,
         "begun": _date(run),
         "valid": str(summary.valid),
@@ -125,7 +129,11 @@ def _run_row(summary: RunSummary, live: bool) -> RunRow:
     return RunRow(run.uuid, False, cells, run.created, latency or float("inf"))
 
 
-def _campaign_row(campaign: Campaign, layers: Sequence[RunRow], live: bool) -> RunRow:
+def _campaign_row(
+    campaign: Campaign, layers: Sequence[RunRow], inference: CampaignInference | None, live: bool
+) -> RunRow:
+    """Return a campaign's row: its best is the whole inference, where one ran."""
+    latency = inference.after.total if inference is not None else None
     trials = sum(int(row.cells["trials"].partition("/")[0]) for row in layers)
     valid = sum(int(row.cells["valid"]) for row in layers)
     budget = (campaign.budget or {}).get("trials")
@@ -134,14 +142,14 @@ def _campaign_row(campaign: Campaign, layers: Sequence[RunRow], live: bool) -> R
         "run": campaign.uuid[:8],
         "state": _state(campaign.state, going),
         "trials": f"{trials}/{budget}" if budget else str(trials),
-        "best": "",
+        "best": "" if latency is None else formatting.microseconds(latency),
         "workload": f"{campaign.name} ({len(layers)} layer{'' if len(layers) == 1 else 's'})",
         "tuner": layers[0].cells["tuner"] if layers else "",
         "begun": _date(campaign),
         "valid": str(valid),
         "board": str(campaign.settings.get("board", "")),
     }
-    return RunRow(campaign.uuid, True, cells, campaign.created, float("inf"), tuple(layers))
+    return RunRow(campaign.uuid, True, cells, campaign.created, latency or float("inf"), tuple(layers))
 
 
 def _date(record: Run | Campaign) -> str:

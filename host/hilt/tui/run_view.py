@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hilt.engine.campaign_results import RunNames
 from hilt.engine.events import BoardChanged, Event, Finished, RunProgress, StateChanged, TrialRecorded
 from hilt.engine.run_statistics import RunStatistics
 from hilt.store import Run, RunState, Store, Trial
@@ -38,6 +39,8 @@ class RunView:
     """`trials` is the latest page of them, oldest first; `curve` is (number, microseconds) of each better trial."""
 
     run: Run
+    name: str
+    """Its short name: a layer's in its network, else the workload's."""
     link: Link
     state: RunState
     detail: str
@@ -63,6 +66,7 @@ class RunView:
         latest = store.latest_trials(uuid, PAGE_TRIALS)[::-1]
         return cls(
             run=summary.run,
+            name=RunNames(store)(summary.run),
             link=link,
             state=summary.run.state,
             detail=summary.run.detail,

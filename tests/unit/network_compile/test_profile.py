@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from hilt.network.profile import profile
+from hilt.network.latency import Latency, latency_text, runs_text
+from hilt.network.profile import perfetto, profile
 
 CLOCK = 100_000_000
 
@@ -41,23 +42,60 @@ def inference(device_seconds: float) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(("simulated", "device_seconds"), [(False, 10e-6), (True, 0.8)])
-def test_a_start_takes_what_is_not_vtas(simulated: bool, device_seconds: float) -> None:
-    figures = profile(manifest(), [inference(device_seconds)] * 3, simulated)
-    assert figures.vta == pytest.approx(20)
-    assert figures.start == pytest.approx(80)
-    assert figures.total == pytest.approx(20 + 80 + 50 + 85 + 70)
+REAL, VIRTUAL = "192.0.2.2", "virtual:pynq"
+OWN = 50 + 85 + 70
+"""Microseconds of the processor's steps of `inference`."""
+BETWEEN = 10 + 5
+"""Microseconds between them."""
 
 
-@pytest.mark.parametrize("simulated", [False, True])
-def test_the_time_between_programs_is_the_wall_clocks(simulated: bool) -> None:
-    figures = profile(manifest(), [inference(10e-6), inference(12e-6), inference(30e-6)], simulated)
-    assert figures.starts == 2
-    assert figures.between == pytest.approx(150)
+@pytest.mark.parametrize("device_seconds", [10e-6, 12e-6])
+def test_a_real_boards_times_are_those_measured(device_seconds: float) -> None:
+    latency = profile(manifest(), [inference(device_seconds)] * 3, REAL).latency
+    assert latency.vta == pytest.approx(20)
+    assert latency.start == pytest.approx(80 + 2 * (device_seconds * 1e6 - 10))
+    assert latency.crossings == pytest.approx(50 + 70)
+    assert latency.processor == pytest.approx(85 + BETWEEN)
+    assert latency.assumed == "" and latency.warm == 2
+
+
+def test_a_virtual_boards_processor_is_never_this_machine() -> None:
+    latency = profile(manifest(), [inference(0.8)] * 3, VIRTUAL).latency
+    assert latency.vta == pytest.approx(20)
+    assert latency.crossings + latency.processor == pytest.approx(20 * (OWN + BETWEEN))
+    assert latency.start == pytest.approx(2 * 150), "starts are assumed of the core, not timed in a simulation"
+    assert "assumed of a Cortex-A9" in latency.assumed and latency.assumed in latency_text(latency)
+
+
+@pytest.mark.parametrize("board", [REAL, VIRTUAL])
+def test_timeline_and_parts_add_up_to_the_latency(board: str) -> None:
+    figures = profile(manifest(), [inference(10e-6)] * 2, board)
+    assert sum(each.microseconds for each in figures.timeline) == pytest.approx(figures.latency.total)
+    assert sum(part for _, part in figures.latency.parts) == pytest.approx(figures.latency.total)
+    trace = perfetto(manifest(), figures)["traceEvents"]
+    assert sum(event.get("dur", 0.0) for event in trace) == pytest.approx(figures.latency.total)
+    assert Latency.from_dict(figures.to_dict()["latency"]) == figures.latency
+
+
+def test_the_first_inference_is_apart_and_the_median_of_the_others_is_the_figure() -> None:
+    latency = profile(manifest(), [inference(each * 1e-6) for each in (900, 30, 10, 20)], REAL).latency
+    totals = [20 + 80 + OWN + BETWEEN + 2 * (each - 10) for each in (900, 30, 10, 20)]
+    assert latency.first == pytest.approx(totals[0]) and latency.total == pytest.approx(totals[3])
+    assert (latency.least, latency.largest) == (pytest.approx(totals[2]), pytest.approx(totals[1]))
+    assert "median of 3 warm inferences" in runs_text(latency)
+    alone = profile(manifest(), [inference(10e-6)], REAL).latency
+    assert alone.first is None and alone.warm == 0 and "cold" in runs_text(alone)
+
+
+@pytest.mark.parametrize("board", [REAL, VIRTUAL])
+def test_the_time_between_programs(board: str) -> None:
+    figures = profile(manifest(), [inference(10e-6), inference(12e-6), inference(30e-6)], board)
+    assert figures.latency.starts == 2
+    assert figures.between == pytest.approx(150 * (20 if board == VIRTUAL else 1))
 
 
 def test_one_program_has_nothing_between() -> None:
     one = manifest()
     one["steps"], one["layers"] = one["steps"][:1], one["layers"][:1]
     run = {"steps": inference(10e-6)["steps"][:1]}
-    assert profile(one, [run], simulated=True).between == 0
+    assert profile(one, [run], VIRTUAL).between == 0

@@ -18,7 +18,7 @@ from textual.widgets import DataTable, Static
 
 from hilt.engine.campaign_results import LayerResult
 from hilt.engine.events import EngineCommand
-from hilt.report.network_latency import LEGEND, latency_words, layer_latency
+from hilt.report.network_latency import layer_latency
 from hilt.store import RunState, Store, StoreError
 from hilt.tui import formatting, steering
 from hilt.tui.background import in_background
@@ -189,7 +189,7 @@ class CampaignScreen(Screen[None]):
         if layer is not None and layer.run is not None:
             self.post_message(RunChosen(layer.run.uuid))
         elif layer is not None:
-            self.notify(f"{layer.layer.workload} has not begun yet", timeout=3, markup=False)
+            self.notify(f"{layer.layer.name} has not begun yet", timeout=3, markup=False)
 
     def _selected(self) -> LayerResult | None:
         row = self.query_one(DataTable).cursor_row
@@ -220,7 +220,7 @@ class CampaignScreen(Screen[None]):
             self.notify("a layer that has not begun cannot be skipped yet", severity="warning", timeout=4)
             return
         question = Confirm(
-            f"Skip {layer.layer.workload}?",
+            f"Skip {layer.layer.name}?",
             "It gets no more trials in this campaign; its results are kept.",
             "Skip",
             "Keep it",
@@ -275,20 +275,21 @@ def _number(value: float | None, width: int) -> str:
 
 
 def _head(view: CampaignView) -> Content:
-    """Return the head: state; network and progress; latency; gain; the meaning of the marks."""
+    """Return the head: network and state; progress; latency; gain; the meaning of the marks."""
     result, trials = view.result, view.budget_trials
     budget = f"{result.trials} of {trials} trials" if trials is not None else f"{result.trials} trials"
     left = f", {formatting.duration(view.seconds_left)} left" if view.live and view.seconds_left is not None else ""
-    gain = f"{result.gain:.2f} times the fallback's speed" if result.gain else ""
+    figure = view.figure
+    gain = f"{figure.gain:.2f} times the fallback's speed" if figure.gain else ""
     both = len(result.compared)
-    if gain and both < len(result.layers):
+    if gain and not figure.whole and both < len(result.layers):
         gain += f" in {'the layer that has' if both == 1 else f'the {both} layers that have'} both"
-    legend = "" if result.estimate.complete else LEGEND
-    latency = "\n".join(line for line in (latency_words(result), gain, legend) if line)
+    legend = "" if figure.whole else figure.legend
+    latency = "\n".join(line for line in (figure.text, gain, legend) if line)
     where = f"{result.network.name} on {result.campaign.settings['board']}"
     return Content("\n").join(
         [
-            Content.assemble((view.state_words, "bold"), f"  {result.campaign.uuid[:8]}  {where}"),
+            Content.assemble(f"{result.campaign.uuid[:8]}  {where}  ", (view.state_words, "bold")),
             Content(f"{budget} {formatting.bar(view.share_done, 16)} {view.share_done:.0%}{left}"),
             Content(latency),
         ]

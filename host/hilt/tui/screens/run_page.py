@@ -25,13 +25,13 @@ from hilt.tui.widgets.text_panel import TextPanel
 
 
 class StatusLine(TextPanel):
-    """The top line: state and name of the run; more lines where a reason is long. It tells if the view below is old."""
+    """The top line: name and state of the run; more lines where a reason is long. It tells if the view below is old."""
 
     def show(self, view: RunView) -> None:
         run = view.run
         self.set_class(view.interrupted, "-stale")
-        name = f"{view.short_id}  {run.workload} on {run.board}"
-        self.put(Content.assemble((f"{view.state_words}  ", "bold"), name))
+        name = f"{view.short_id}  {view.name} on {run.board}  "
+        self.put(Content.assemble(name, (view.state_words, "bold")))
 
 
 class RunPage(Screen[None]):
