@@ -1,4 +1,4 @@
-"""Where the time of an inference went: VTA by layer, the processor by operator, crossings, and starts.
+"""The profile of an inference: VTA by layer, the processor by operator, crossings, and starts.
 
 VTA counts the cycles of each program. Of a program with several layers, each layer's share is the twin's, which counts
 hilt's RTL exactly; if the two totals differ, as on a physical board, the shares are scaled to the measured total.
@@ -13,7 +13,7 @@ from typing import Any
 
 from hilt.network.latency import Latency
 from hilt.network.processor_time import processor_time
-from hilt.network.timeline import CROSSINGS, START, VTA, Slice, timeline, total
+from hilt.network.timeline import CROSSINGS, START, VTA, TimeSlice, timeline, total
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Profile:
     latency: Latency
     layers: tuple[LayerTime, ...]
     steps: tuple[StepTime, ...]
-    timeline: tuple[Slice, ...]
+    timeline: tuple[TimeSlice, ...]
     macs: int
     utilisation: float
     alone: float
@@ -116,7 +116,7 @@ def profile(manifest: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], boar
     )
 
 
-def typical(lines: Sequence[list[Slice]], assumed: str) -> tuple[list[Slice], Latency]:
+def typical(lines: Sequence[list[TimeSlice]], assumed: str) -> tuple[list[TimeSlice], Latency]:
     """Return the inference with the median total, and its record.
 
     Args:
@@ -141,7 +141,7 @@ def typical(lines: Sequence[list[Slice]], assumed: str) -> tuple[list[Slice], La
     return slices, latency
 
 
-def _between(slices: Sequence[Slice]) -> float:
+def _between(slices: Sequence[TimeSlice]) -> float:
     """Return the microseconds from the end of each program of VTA to the call that starts the next one."""
     programs = [place for place, each in enumerate(slices) if each.on_vta]
     return sum(

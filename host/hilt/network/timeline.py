@@ -14,7 +14,7 @@ The others are kinds of steps: pack, unpack, cpu."""
 CROSSINGS = ("pack", "unpack")
 
 
-class Slice(NamedTuple):
+class TimeSlice(NamedTuple):
     """A part of an inference.
 
     Attributes:
@@ -39,7 +39,7 @@ class Slice(NamedTuple):
         return self.kind == VTA
 
 
-def timeline(manifest: Mapping[str, Any], run: Mapping[str, Any], time: ProcessorTime) -> list[Slice]:
+def timeline(manifest: Mapping[str, Any], run: Mapping[str, Any], time: ProcessorTime) -> list[TimeSlice]:
     """Return the slices of one inference, one behind another.
 
     Args:
@@ -47,13 +47,13 @@ def timeline(manifest: Mapping[str, Any], run: Mapping[str, Any], time: Processo
         run: The inference's steps as hilt_runtime.StepRun, and its seconds.
         time: How the board's times are read.
     """
-    found: list[Slice] = []
+    found: list[TimeSlice] = []
     now = before = 0.0
 
     def add(kind: str, name: str, seconds: float, step: int) -> None:
         nonlocal now
         if seconds > 0 or kind == VTA:
-            found.append(Slice(kind, name, now * 1e6, seconds * 1e6, step))
+            found.append(TimeSlice(kind, name, now * 1e6, seconds * 1e6, step))
             now += seconds
 
     steps = [StepRun(*values) for values in run["steps"]]
@@ -81,6 +81,6 @@ def step_name(step: Mapping[str, Any]) -> str:
     return f"{step['op']} {step['name']}" if step["kind"] == "cpu" else str(step["name"])
 
 
-def total(slices: Sequence[Slice]) -> float:
+def total(slices: Sequence[TimeSlice]) -> float:
     """Return the microseconds from the begin of the first slice to the end of the last one."""
     return max((each.began + each.microseconds for each in slices), default=0.0)

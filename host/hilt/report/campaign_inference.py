@@ -41,7 +41,7 @@ class CampaignInference:
 
     @property
     def gain(self) -> float:
-        """How many times as fast as with the fallback schedules the whole inference is."""
+        """The factor by which the whole inference is faster than with the fallback schedules."""
         return self.before.total / self.after.total if self.after.total else 1.0
 
 

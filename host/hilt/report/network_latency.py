@@ -45,7 +45,7 @@ class NetworkFigure:
 
     @property
     def gain(self) -> float | None:
-        """How many times as fast as with the fallback schedules."""
+        """The factor by which it is faster than with the fallback schedules."""
         return self.fallback / self.microseconds if self.fallback and self.microseconds else None
 
     @property
