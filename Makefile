@@ -64,7 +64,7 @@ fault: setup  ## 1,000 faults on boards with injected faults, 200 engines killed
 soak: setup  ## 10,000 trials and 1,000 bitstream loads with memory, descriptors and disk sampled; a plot (ten minutes)
 	$(HOST)/bin/python -m tests.soak --plot $(BUILD)/soak.svg
 
-nightly: setup  ## a million random instructions, RTL against golden, for each of seven builds (half an hour)
+nightly: setup  ## a million random instructions, RTL against golden, for each of ten builds (two hours)
 	$(HOST)/bin/python -m tests.rtl.nightly
 
 linux-board: setup  ## build the images of the boards that QEMU emulates (needs Debian packages; ten to thirty minutes each, once)

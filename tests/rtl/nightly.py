@@ -17,8 +17,9 @@ from functools import partial
 
 from hilt.simulator.build import build
 from tests.rtl.compare_models import explain, memory_timing, on_library
-from tests.rtl.variants import VARIANTS
+from tests.rtl.variants import VARIANTS, WIDE_VARIANTS
 
+BUILDS = VARIANTS | WIDE_VARIANTS
 PROGRAM = 450
 """Random instructions of one program: long enough to fill queues, short enough that most results are stored."""
 AT_ONCE = 50
@@ -27,7 +28,7 @@ AT_ONCE = 50
 
 def compare(variant: str, seeds: range) -> str | None:
     """Run the programs of these seeds; return the first difference, or None."""
-    accelerator = VARIANTS[variant]
+    accelerator = BUILDS[variant]
     rtl, golden = build(accelerator, "rtl"), on_library(build(accelerator, "golden"))
     for seed in seeds:
         timing = memory_timing(seed)
@@ -38,8 +39,8 @@ def compare(variant: str, seeds: range) -> str | None:
 
 
 def compare_all(pool: ProcessPoolExecutor, variant: str, instructions: int, first_seed: int) -> str | None:
-    build(VARIANTS[variant], "rtl")
-    build(VARIANTS[variant], "golden")
+    build(BUILDS[variant], "rtl")
+    build(BUILDS[variant], "golden")
     begun = time.monotonic()
     seeds = range(first_seed, first_seed - (-instructions // PROGRAM))
     shares = [seeds[start : start + AT_ONCE] for start in range(0, len(seeds), AT_ONCE)]
@@ -54,15 +55,15 @@ def compare_all(pool: ProcessPoolExecutor, variant: str, instructions: int, firs
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("variants", nargs="*", metavar="VARIANT", help=f"of {', '.join(VARIANTS)}")
+    parser.add_argument("variants", nargs="*", metavar="VARIANT", help=f"of {', '.join(BUILDS)}")
     parser.add_argument("--instructions", type=int, default=1_000_000, help="for each build; default: %(default)s")
     parser.add_argument("--first-seed", type=int, default=100_000, help="of the programs; default: %(default)s")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes; default: %(default)s")
     arguments = parser.parse_args()
-    if unknown := [name for name in arguments.variants if name not in VARIANTS]:
-        parser.error(f"no build {unknown[0]!r}; there are {', '.join(VARIANTS)}")
+    if unknown := [name for name in arguments.variants if name not in BUILDS]:
+        parser.error(f"no build {unknown[0]!r}; there are {', '.join(BUILDS)}")
     with ProcessPoolExecutor(arguments.jobs) as pool:
-        for variant in arguments.variants or VARIANTS:
+        for variant in arguments.variants or BUILDS:
             problem = compare_all(pool, variant, arguments.instructions, arguments.first_seed)
             if problem is not None:
                 pool.shutdown(cancel_futures=True)
