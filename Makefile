@@ -20,7 +20,7 @@ setup: $(HOST)/.ready $(BOARD)/.ready  ## make both environments
 $(HOST)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(HOST)
 	$(HOST)/bin/python $(PIP_INSTALL) --upgrade 'pip>=25.1'
-	$(HOST)/bin/python $(PIP_INSTALL) --editable . --group test --group lint
+	$(HOST)/bin/python $(PIP_INSTALL) --editable '.[cross]' --group test --group lint
 	touch $@
 
 $(BOARD)/.ready: pyproject.toml

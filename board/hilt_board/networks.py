@@ -88,7 +88,7 @@ class Networks:
                 runs.append({"seconds": inference.seconds, "steps": [list(step) for step in inference.steps]})
             for name, value in (inference.tensors or inference.outputs).items():
                 outputs[name if len(batches) == 1 else "{}/{}".format(number, name)] = value
-        result = encode_arrays(outputs, {"runs": runs})
+        result = encode_arrays(outputs, {"runs": runs, "engine": network.engine.reason, "engines": network.engines()})
         if len(result) > MAX_BODY_BYTES:
             text = "the results take {} bytes, a reply holds {}: run fewer images at once, or without --verify"
             return AgentFailure(code="network_refused", message=text.format(len(result), MAX_BODY_BYTES))

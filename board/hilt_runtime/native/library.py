@@ -60,7 +60,7 @@ def _chosen(wanted: str) -> Engine:
         try:
             path, reason = find()
             return Engine(_loaded(path), "native: " + reason)
-        except (OSError, LookupError, subprocess.SubprocessError) as error:
+        except (OSError, LookupError, RuntimeError, subprocess.SubprocessError) as error:
             reasons.append(str(error))
     return Engine(None, "numpy: {}; {}".format("; ".join(reasons), _COSTS))
 

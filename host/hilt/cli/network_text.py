@@ -135,9 +135,7 @@ def _percent(each: LayerResult) -> str:
     return f"{each.run.percent_of_bound(each.best.microseconds):.1f}"
 
 
-def result_values(
-    result: CampaignResult, labels: Labels, inference: CampaignInference | None = None
-) -> dict[str, Any]:
+def result_values(result: CampaignResult, labels: Labels, inference: CampaignInference | None = None) -> dict[str, Any]:
     """Return the results as `--json` prints them."""
     return {
         "inference": inference.after.to_dict() if inference is not None else None,

@@ -70,6 +70,7 @@ def run_network(
         write_json(perfetto, trace_of(opened.manifest, figures))
     if as_json:
         facts: dict[str, Any] = {"network": opened.manifest["name"], "board": board, "profile": figures.to_dict()}
+        facts["engine"], facts["engines"] = answer.engine, dict(answer.engines)
         if verified is not None:
             facts["verified"] = {"tensors": verified.tensors, "elements": verified.elements}
         print_json(facts, "inference")
@@ -81,7 +82,17 @@ def run_network(
             f"verified: {verified.tensors} tensors, {verified.elements:,} elements equal to the integer reference"
         )
     typer.echo(f"{opened.manifest['name']} on {board}: {latency_text(figures.latency)}")
+    typer.echo(f"the processor's steps: {answer.engine}{_by_numpy(answer.engines)}")
     typer.echo(runs_text(figures.latency))
+
+
+def _by_numpy(engines: Mapping[str, str]) -> str:
+    """Return how many steps the native engine leaves to numpy, with the first of them, where it does."""
+    left = {name: reason for name, reason in engines.items() if reason.startswith("numpy: ")}
+    if not left or len(left) == len(engines):
+        return ""
+    name, reason = next(iter(left.items()))
+    return f"; {len(left)} of {len(engines)} steps {reason} ({name})"
 
 
 def inputs_for(bundle: Bundle, path: Path | None) -> dict[str, NDArray[Any]]:

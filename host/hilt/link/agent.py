@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import io
+import platform
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from hilt import paths
 from hilt.link.board_registry import Endpoint
 from hilt.link.client import AgentClient
 from hilt.link.deadline import Deadline
+from hilt.link.engine_library import engine_library, library_name
 from hilt.link.errors import AgentError, BoardBusyError
 from hilt.link.host_keys import HostKeys
 from hilt.link.session import SshSession
@@ -54,13 +56,24 @@ VIRTUAL_SETTING = "HILT_VERILATED"
 
 
 def archive_for(session: SshSession, deadline: Deadline) -> Archive:
-    """Return the archive of the agent for this board, which knows whether it is a virtual one. Raises LinkError."""
-    return build_archive(session.execute(["printenv", VIRTUAL_SETTING], deadline).status == 0)
+    """Return the archive of the agent for this board, which knows its processor and whether it is a virtual one.
+
+    Raises LinkError.
+    """
+    virtual = session.execute(["printenv", VIRTUAL_SETTING], deadline).status == 0
+    return build_archive(virtual, session.execute(["uname", "-m"], deadline).last_line)
+
+
+def build_archive(virtual: bool = False, machine: str | None = None) -> Archive:
+    """Return the archive for a real or a virtual board; the same sources and compilers make the same bytes.
+
+    `machine` is the board's processor (`uname -m`), whose native engine is in it; a virtual board's is this one's.
+    """
+    return _archive(virtual, machine if machine is not None else platform.machine() if virtual else "")
 
 
 @functools.cache
-def build_archive(virtual: bool = False) -> Archive:
-    """Return the archive for a real or a virtual board; the same sources make the same bytes."""
+def _archive(virtual: bool, machine: str) -> Archive:
     board = paths.board_package_directory()
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
@@ -68,6 +81,9 @@ def build_archive(virtual: bool = False) -> Archive:
         for package in map(board.with_name, (*PACKAGES, *([VIRTUAL_PACKAGE] if virtual else []))):
             for path in sorted(file for file in package.rglob("*") if file.suffix in _SUFFIXES):
                 _add(archive, f"{package.name}/{path.relative_to(package).as_posix()}", path.read_bytes())
+        library = engine_library(machine, here=virtual)
+        if library is not None:
+            _add(archive, f"hilt_runtime/native/{library_name(machine)}", library)
     data = buffer.getvalue()
     return Archive(data, hashlib.sha256(data).hexdigest())
 

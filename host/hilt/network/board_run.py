@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
@@ -21,6 +21,7 @@ from hilt.measure.interfaces import BoardState, Listen
 from hilt.measure.recovery import FAULTS, Recovery
 from hilt.network.kept_speed import kept_speed
 from hilt.network.target import CompileTarget
+from hilt.plain_text import plain
 from hilt.simulator.device import MemoryModel
 from hilt_board.protocol import NetworkRan, RunNetwork
 from hilt_runtime import Bundle, InferenceError, MemoryNeededError, NetworkError, TargetError, read_bundle
@@ -33,10 +34,15 @@ _LOSSES_ALLOWED = 3
 
 @dataclass(frozen=True)
 class Inferences:
-    """A board's answer: arrays by name, and each inference's seconds and steps (hilt_runtime.StepRun)."""
+    """A board's answer: arrays by name, and each inference's seconds and steps (hilt_runtime.StepRun).
+
+    `engine` says what computed the processor's steps, and why, `engines` the same of each step by its name.
+    """
 
     arrays: dict[str, Any]
     runs: list[dict[str, Any]]
+    engine: str = ""
+    engines: Mapping[str, str] = field(default_factory=dict)
 
 
 class BoardRunner:
@@ -134,7 +140,12 @@ class BoardRunner:
                 f"{ran.reason} (the board {'is well again' if ran.canary else 'is not well'})", ran.outcome
             )
         arrays, facts = decode_arrays(ran.result)
-        return Inferences(arrays, list(facts["runs"]))
+        return Inferences(
+            arrays,
+            list(facts["runs"]),
+            plain(str(facts.get("engine", "")))[:500],
+            {plain(str(name)): plain(str(reason))[:200] for name, reason in dict(facts.get("engines", {})).items()},
+        )
 
 
 def _reason(error: RefusedError) -> str:

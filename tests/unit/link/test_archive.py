@@ -56,6 +56,8 @@ class Session:
 
     def execute(self, words: Sequence[str], deadline: Deadline) -> Completed:
         program, name = words
+        if program == "uname":
+            return Completed(0, b"x86_64\n", b"")
         assert program == "printenv"
         return Completed(0 if name in self._variables else 1, b"", b"")
 
@@ -63,4 +65,4 @@ class Session:
 @pytest.mark.parametrize(("variables", "virtual"), [((), False), (("HILT_VERILATED",), True)])
 def test_the_board_says_whether_it_is_virtual(variables: tuple[str, ...], virtual: bool) -> None:
     session = cast(SshSession, Session(*variables))
-    assert archive_for(session, Deadline(1)) is build_archive(virtual)
+    assert archive_for(session, Deadline(1)) is build_archive(virtual, "x86_64")

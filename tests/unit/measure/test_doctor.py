@@ -57,7 +57,7 @@ class Board:
 
     def execute(self, words: Sequence[str], deadline: Deadline) -> Completed:
         self.seconds[words[-1]] = deadline.left
-        if words[0] == "printenv":
+        if words[0] in ("printenv", "uname"):
             return Completed(1, b"", b"")  # a real board
         return self._answers[words[-1]]
 
