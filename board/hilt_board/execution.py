@@ -7,7 +7,9 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
-from .bounds import BoundsError, check_bounds
+from hilt_runtime import isa
+from hilt_runtime.program_check import Machine, ProgramCheckError, check_bounds
+
 from .driver import DeviceRun, Driver, DriverError, physical_address
 from .memory import ContiguousMemory, read_back
 from .protocol import UOP_BUFFER, Manifest, Measured, TrialRequest, WireVerification
@@ -45,8 +47,11 @@ class Placed:
                 _relocate(words, chosen, trial.dram_base_bit, name, places[name], elements[name])
         ranges = [(name, physical_address(buffer), buffer.nbytes) for name, buffer in places.items()]
         try:
-            check_bounds(words, trial.dram_base_bit, manifest, trial.uop_bytes, ranges)
-        except BoundsError as error:
+            machine = Machine(isa.geometry(manifest.parameters), manifest.isa)
+            if (trial.dram_base_bit, trial.uop_bytes) != (machine.dram_base_bit, isa.uop_bytes(machine.revision)):
+                raise InvalidProgramError("the trial is encoded for another ISA than {}".format(machine.revision))
+            check_bounds(words, machine, ranges)
+        except (ProgramCheckError, isa.ParametersError, isa.FieldOverflowError) as error:
             raise InvalidProgramError(str(error)) from None
         self.instructions[:] = words.reshape(-1).view(np.uint8)
         self.instructions.flush()

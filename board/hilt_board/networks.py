@@ -99,7 +99,7 @@ class Networks:
         if self._network is None or self._key != key:
             self.forget()
             self._memory.clear()
-            bundle = read_bundle((self._blobs / message.bundle).read_bytes(), message.name)
+            bundle = read_bundle(self._blobs / message.bundle, message.name)
             device = AgentDevice(self._driver, self._memory)
             self._network = Network(bundle, device, keep=message.keep)
             self._key = key

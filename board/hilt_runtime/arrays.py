@@ -7,9 +7,9 @@ import json
 import zipfile
 from typing import Any, Dict, Mapping, Tuple
 
-import numpy as np
-
+from hilt_runtime.archive import ArchiveError, array_bytes, entry, open_archive, read_array
 from hilt_runtime.errors import NetworkError
+from hilt_runtime.plain_json import PlainJsonError, read_json
 
 _INDEX = "index.json"
 
@@ -22,30 +22,22 @@ def encode_arrays(arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> bytes:
     """Return arrays by name, and facts that JSON can hold, as bytes."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(_entry(_INDEX), json.dumps({"names": list(arrays), "facts": facts}))
+        archive.writestr(entry(_INDEX), json.dumps({"names": list(arrays), "facts": facts}))
         for number, array in enumerate(arrays.values()):
-            part = io.BytesIO()
-            np.save(part, np.ascontiguousarray(array), allow_pickle=False)
-            archive.writestr(_entry("{}.npy".format(number)), part.getvalue())
+            archive.writestr(entry("{}.npy".format(number)), array_bytes(array))
     return file.getvalue()
 
 
-def _entry(name: str) -> zipfile.ZipInfo:
-    """Return an entry without the time of day: the same arrays make the same bytes."""
-    return zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
-
-
 def decode_arrays(data: bytes) -> Tuple[Dict[str, Any], Dict[str, Any]]:
-    """Return the arrays by name and the facts. Raises ArraysError."""
+    """Return the arrays by name, which cannot be written, and the facts. Raises ArraysError."""
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            if sum(facts.file_size for facts in archive.infolist()) > len(data):
-                raise ArraysError("arrays of more bytes than were sent")
-            index = json.loads(archive.read(_INDEX))
+        with open_archive(data) as archive:
+            index = read_json(archive.read(_INDEX))
+            names, facts = index["names"], index["facts"]
             arrays = {}
-            for number, name in enumerate(index["names"]):
-                part = io.BytesIO(archive.read("{}.npy".format(number)))
-                arrays[str(name)] = np.lib.format.read_array(part, allow_pickle=False)
-            return arrays, dict(index["facts"])
-    except (zipfile.BadZipFile, ValueError, KeyError, TypeError, EOFError, NotImplementedError) as error:
+            for number, name in enumerate(names):
+                part = "{}.npy".format(number)
+                arrays[str(name)] = read_array(archive.read(part), part)
+            return arrays, dict(facts)
+    except (ArchiveError, PlainJsonError, KeyError, TypeError, ValueError) as error:
         raise ArraysError("bytes that hold no arrays: {}".format(error)) from None

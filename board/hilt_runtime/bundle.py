@@ -1,25 +1,25 @@
-"""Reads a bundle: a zip file of a manifest and arrays, every one checked against its SHA-256 before it is used."""
+"""Reads a bundle: a zip file of a manifest and arrays, each checked against its SHA-256, and all against each other."""
 
 from __future__ import annotations
 
 import hashlib
 import io
-import json
-import zipfile
-import zlib
+import os
 from pathlib import Path
-from typing import Any, Dict, List, Union
+from typing import Any, BinaryIO, Dict, List, Union
 
-import numpy as np
-
+from hilt_runtime.archive import Archive, ArchiveError, read_array
 from hilt_runtime.errors import NetworkError
-from hilt_runtime.manifest import ManifestNotWholeError, check_manifest
+from hilt_runtime.manifest import ManifestNotWholeError, check_manifest, check_parts
+from hilt_runtime.plain_json import PlainJsonError, read_json
 
 FORMAT = "hilt network"
 VERSION = 2
 MANIFEST = "manifest.json"
-_MOST_MANIFEST_BYTES = 64 << 20
-_MOST_PART_BYTES = 1 << 30
+_SUM = MANIFEST + ".sha256"
+_SUM_BYTES = 64
+_MOST_MANIFEST_BYTES = 16 << 20
+_CHUNK_BYTES = 1 << 20
 _AGAIN = "copy the file again, or compile the network again"
 
 
@@ -28,7 +28,7 @@ class BundleError(NetworkError):
 
 
 class Bundle:
-    """A network as compiled: its manifest, and the arrays that the manifest names."""
+    """A network as compiled: its manifest, and the arrays that it names. `read_bundle` checks and makes it."""
 
     def __init__(self, name: str, manifest: Dict[str, Any], arrays: Dict[str, Any], sha256: str) -> None:
         self.name = name
@@ -49,72 +49,74 @@ class Bundle:
 
 
 def read_bundle(source: Union[str, Path, bytes], name: str = "") -> Bundle:
-    """Return the bundle in a file, or in bytes that are called `name`.
+    """Return the bundle in a file, or in bytes, checked whole. `name` is its name for messages, else the path.
+
+    It takes as much memory as the arrays that the manifest declares, which the file must hold. The arrays cannot be
+    written.
 
     Raises:
-        BundleError: It is no bundle, damaged, truncated, or of another version.
+        BundleError: It is no bundle, damaged, truncated, of another version, or has a program that would leave its
+            buffers or never end.
     """
-    if isinstance(source, bytes):
-        data = source
-    else:
-        name = str(source)
-        try:
-            data = Path(source).read_bytes()
-        except OSError as error:
-            raise BundleError("bundle {} cannot be read: {}".format(name, error.strerror)) from None
+    name = name or (str(source) if not isinstance(source, bytes) else "the bundle")
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        if isinstance(source, bytes):
+            return _read(io.BytesIO(source), len(source), name)
+        with Path(source).open("rb") as file:
+            return _read(file, os.fstat(file.fileno()).st_size, name)
+    except OSError as error:
+        raise BundleError("bundle {} cannot be read: {}".format(name, error.strerror)) from None
+    except MemoryError:
+        raise BundleError("bundle {} needs more memory than there is".format(name)) from None
+
+
+def _read(file: BinaryIO, size: int, name: str) -> Bundle:
+    digest = hashlib.sha256()
+    while chunk := file.read(_CHUNK_BYTES):
+        digest.update(chunk)
+    try:
+        with Archive(file, size) as archive:
             manifest = _manifest(archive, name)
-            arrays = {part: _array(archive, part, facts, name) for part, facts in manifest["parts"].items()}
+            arrays = _arrays(archive, manifest["parts"])
             check_manifest(manifest, arrays)
-    except ManifestNotWholeError as error:
+    except (ManifestNotWholeError, PlainJsonError) as error:
         raise BundleError("the manifest of {} is not whole ({}): {}".format(name, error, _AGAIN)) from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+    except ArchiveError as error:
         raise BundleError("{} is no whole bundle ({}): {}".format(name, error, _AGAIN)) from None
-    return Bundle(name, manifest, arrays, hashlib.sha256(data).hexdigest())
+    return Bundle(name, manifest, arrays, digest.hexdigest())
 
 
-def _manifest(archive: zipfile.ZipFile, name: str) -> Dict[str, Any]:
-    text = _contents(archive, MANIFEST, _MOST_MANIFEST_BYTES, name)
-    wanted = _contents(archive, MANIFEST + ".sha256", 64, name).decode("ascii", "replace")
-    _require_hash(text, wanted, MANIFEST, name)
-    try:
-        manifest = json.loads(text)
-        if manifest["format"] != FORMAT:
-            raise BundleError("{} holds {!r}, not a {}".format(name, manifest["format"], FORMAT))
-        if manifest["version"] != VERSION:
-            line = "{} has version {}, this runtime reads {}: compile the network again with this hilt"
-            raise BundleError(line.format(name, manifest["version"], VERSION))
-        for facts in manifest["parts"].values():
-            int(facts["bytes"]), str(facts["sha256"])
-        return dict(manifest)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BundleError("the manifest of {} cannot be read ({}): {}".format(name, error, _AGAIN)) from None
+def _manifest(archive: Archive, name: str) -> Dict[str, Any]:
+    if archive.size(MANIFEST) > _MOST_MANIFEST_BYTES or archive.size(_SUM) > _SUM_BYTES:
+        raise ArchiveError("its manifest is larger than any")
+    text, wanted = archive.read(MANIFEST), archive.read(_SUM).decode("ascii", "replace")
+    _require_hash(text, wanted, MANIFEST)
+    manifest = read_json(text)
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise BundleError("{} is not a {}: its manifest names another format".format(name, FORMAT))
+    if manifest.get("version") != VERSION:
+        line = "{} has version {!r:.40}, this runtime reads {}: compile the network again with this hilt"
+        raise BundleError(line.format(name, manifest.get("version"), VERSION))
+    check_parts(manifest.get("parts"))
+    return manifest
 
 
-def _array(archive: zipfile.ZipFile, part: str, facts: Dict[str, Any], name: str) -> Any:
-    data = _contents(archive, part, min(int(facts["bytes"]), _MOST_PART_BYTES), name)
-    _require_hash(data, facts["sha256"], part, name)
-    try:
-        return np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
-    except ValueError as error:
-        raise BundleError("part {} of {} is no array ({}): {}".format(part, name, error, _AGAIN)) from None
+def _arrays(archive: Archive, parts: Dict[str, Dict[str, Any]]) -> Dict[str, Any]:
+    """Return the arrays; all sizes are compared before the first is read."""
+    for part, facts in parts.items():
+        if archive.size(part) != facts["bytes"]:
+            text = "part {} has {} bytes, the manifest says {}"
+            raise ArchiveError(text.format(part, archive.size(part), facts["bytes"]))
+    arrays = {}
+    for part, facts in parts.items():
+        data = archive.read(part)
+        _require_hash(data, facts["sha256"], part)
+        arrays[part] = read_array(data, part)
+    return arrays
 
 
-def _contents(archive: zipfile.ZipFile, part: str, most: int, name: str) -> bytes:
-    try:
-        facts = archive.getinfo(part)
-    except KeyError:
-        raise BundleError("{} has no part {}: {}".format(name, part, _AGAIN)) from None
-    if facts.file_size > most:
-        raise BundleError(
-            "part {} of {} has {} bytes, more than {}: {}".format(part, name, facts.file_size, most, _AGAIN)
-        )
-    return archive.read(part)
-
-
-def _require_hash(data: bytes, wanted: str, part: str, name: str) -> None:
+def _require_hash(data: bytes, wanted: str, part: str) -> None:
     actual = hashlib.sha256(data).hexdigest()
     if actual != wanted:
-        text = "part {} of {} was altered: its SHA-256 is {}, the manifest says {}: {}"
-        raise BundleError(text.format(part, name, actual[:12], wanted[:12], _AGAIN))
+        text = "part {} was altered: its SHA-256 is {}, the manifest says {}"
+        raise ArchiveError(text.format(part, actual[:12], wanted[:12]))

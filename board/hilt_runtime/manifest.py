@@ -1,107 +1,304 @@
-"""Checks that a bundle's manifest is whole and fits its arrays: what runs on a board relies on it afterwards."""
+"""Checks of a bundle's manifest: what runs on a board relies on it afterwards, so every part of it is looked at."""
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping
+import math
+from typing import Any, Callable, Dict, List, Mapping, Tuple
 
-from hilt_runtime import operators
+import numpy as np
 
-_MEMBERS = {
-    "name": str,
-    "target": dict,
-    "inputs": list,
-    "outputs": list,
-    "memory": dict,
-    "constants": dict,
-    "buffers": dict,
-    "packed": dict,
-    "arrays": dict,
-    "programs": list,
-    "steps": list,
-    "layers": list,
-    "parts": dict,
-}
-_TARGET = {"parameters": str, "isa": str, "clock_hz": int, "macs_per_cycle": int, "dram_base_bit": int}
-_TENSOR = {"name": str, "shape": list, "dtype": str}
-_PROGRAM = {"instructions": str, "count": int, "relocations": list, "cycles": int, "limit_seconds": (int, float)}
-_RELOCATION = {"buffer": str, "part": str, "element_bytes": int}
-_BUFFER = {"shape": list, "bytes": int, "offset": int, "separate": int}
-_STEPS: Dict[str, Dict[str, Any]] = {
-    "pack": {"name": str, "tensor": str, "buffer": str},
-    "unpack": {"name": str, "tensor": str, "buffer": str, "shape": list},
-    "vta": {"name": str, "program": int},
-    "cpu": {"name": str, "op": str, "inputs": list, "outputs": list, "attributes": dict},
-}
+from hilt_runtime import isa, operators
+from hilt_runtime.memory_check import check_apart, check_programs
+from hilt_runtime.program_check import Machine, ProgramCheckError
+
+_LONGEST_NAME = 4096
+_MOST_AXES = 16
+_MOST_BYTES = 1 << 32
+"""VTA's addresses have 32 bits."""
+_MOST_PROGRAM_BYTES = 1 << 25
+_MOST_CYCLES = 1 << 53
+_FASTEST_HZ = 10_000_000_000
+_LONGEST_SECONDS = 3600.0
+_DEEPEST_ATTRIBUTE = 8
+_DTYPES: Tuple[str, ...] = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+_DTYPES += ("float16", "float32", "float64")
+
+_Check = Callable[[Any], bool]
 
 
 class ManifestNotWholeError(ValueError):
-    """A manifest that lacks something, or names something that is not there."""
+    """A manifest that lacks something, has a value that cannot be, or names something that is not there."""
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= _LONGEST_NAME
+
+
+def _is_integer(low: int, high: int) -> _Check:
+    return lambda value: isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+
+def _is_number(low: float, high: float) -> _Check:
+    def check(value: Any) -> bool:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high
+
+    return check
+
+
+def _is_list(item: _Check, most: int = 1 << 20) -> _Check:
+    return lambda value: isinstance(value, list) and len(value) <= most and all(item(each) for each in value)
+
+
+def _is_mapping(value: Any) -> bool:
+    return isinstance(value, dict) and all(_is_text(key) for key in value)
+
+
+def _is_scale(value: Any) -> bool:
+    return value is None or (_is_number(0, 1e300)(value) and math.isfinite(value))
+
+
+def _is_attribute(value: Any, depth: int = 0) -> bool:
+    if isinstance(value, list):
+        return depth < _DEEPEST_ATTRIBUTE and all(_is_attribute(each, depth + 1) for each in value)
+    return value is None or isinstance(value, (int, float)) or _is_text(value)
+
+
+def _are_attributes(value: Any) -> bool:
+    return _is_mapping(value) and all(_is_attribute(each) for each in value.values())
+
+
+_size = _is_integer(0, _MOST_BYTES)
+_count = _is_integer(0, _MOST_CYCLES)
+_signed = _is_integer(-_MOST_CYCLES, _MOST_CYCLES)
+_shape = _is_list(_is_integer(0, _MOST_BYTES), _MOST_AXES)
+_names = _is_list(_is_text)
+
+_MEMBERS: Dict[str, _Check] = {
+    "name": _is_text,
+    "target": _is_mapping,
+    "inputs": _is_list(_is_mapping),
+    "outputs": _is_list(_is_mapping),
+    "memory": _is_mapping,
+    "constants": _is_mapping,
+    "buffers": _is_mapping,
+    "packed": _is_mapping,
+    "arrays": _is_mapping,
+    "programs": _is_list(_is_mapping),
+    "steps": _is_list(_is_mapping),
+    "layers": _is_list(_is_mapping),
+    "parts": _is_mapping,
+}
+_TARGET: Dict[str, _Check] = {
+    "parameters": _is_text,
+    "isa": lambda value: value in isa.REVISIONS,
+    "clock_hz": _is_integer(1, _FASTEST_HZ),
+    "macs_per_cycle": _is_integer(1, 1 << 20),
+    "dram_base_bit": _is_integer(0, 63),
+}
+_TARGET_OPTIONS: Dict[str, _Check] = {
+    "board": _is_text,
+    "bitstream": _is_text,
+    "bitstream_file": _is_text,
+    "register_base": _is_integer(0, (1 << 40) - 1),
+    "identity": _is_list(_is_integer(0, (1 << 32) - 1), 3),
+}
+_TENSOR: Dict[str, _Check] = {"name": _is_text, "shape": _shape, "dtype": lambda value: value in _DTYPES}
+_PROGRAM: Dict[str, _Check] = {
+    "instructions": _is_text,
+    "count": _is_integer(1, _MOST_PROGRAM_BYTES),
+    "relocations": _is_list(_is_mapping),
+    "cycles": _count,
+    "limit_seconds": _is_number(1e-9, _LONGEST_SECONDS),
+}
+_RELOCATION: Dict[str, _Check] = {"buffer": _is_text, "part": _is_text, "element_bytes": _is_integer(1, 1 << 16)}
+_BUFFER: Dict[str, _Check] = {"shape": _shape, "bytes": _size, "offset": _size, "separate": _size}
+_LAYER: Dict[str, _Check] = {"name": _is_text, "program": _count, "op": _is_text, "schedule": _is_text}
+_LAYER.update(dict.fromkeys(("macs", "cycles", "alone", "bound"), _count))
+_FOLD: Dict[str, _Check] = {
+    "kernel": _is_integer(1, 1 << 16),
+    "stride": _is_integer(1, 1 << 16),
+    "left": _is_integer(-(1 << 16), 1 << 16),
+}
+_STEPS: Dict[str, Dict[str, _Check]] = {
+    "pack": {"name": _is_text, "tensor": _is_text, "buffer": _is_text},
+    "unpack": {"name": _is_text, "tensor": _is_text, "buffer": _is_text, "shape": _shape},
+    "vta": {"name": _is_text, "program": _count},
+    "cpu": {"name": _is_text, "op": _is_text, "inputs": _names, "outputs": _names, "attributes": _are_attributes},
+}
+
+
+def check_parts(parts: Any) -> None:
+    """Check the table of parts, before any is read. Raises ManifestNotWholeError."""
+    _require(_is_mapping(parts), "it has no table of parts")
+    for name, facts in parts.items():
+        _has(facts, {"bytes": _size, "sha256": _is_text}, "part " + name)
 
 
 def check_manifest(manifest: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     """Check a manifest against the arrays of its bundle. Raises ManifestNotWholeError."""
     _has(manifest, _MEMBERS, "the manifest")
-    _has(manifest["target"], _TARGET, "the target")
+    machine = _machine(manifest["target"])
     memory = manifest["memory"]
-    _has(memory, {"constants": int, "activations": int, "separate": int}, "the memory")
+    _has(memory, dict.fromkeys(("constants", "activations", "separate"), _size), "the memory")
     for tensor in manifest["inputs"] + manifest["outputs"]:
         _has(tensor, _TENSOR, "a tensor")
-    for name, constant in manifest["constants"].items():
-        _has(constant, {"part": str, "offset": int}, "constant " + name)
-        size = _array(arrays, constant["part"]).nbytes
-        _within(constant["offset"], size, memory["constants"], "constant " + name)
-    for name, buffer in manifest["buffers"].items():
-        _has(buffer, _BUFFER, "buffer " + name)
-        _within(buffer["offset"], buffer["bytes"], memory["activations"], "buffer " + name)
-        _within(buffer["separate"], buffer["bytes"], memory["separate"], "buffer " + name)
+        _require(_is_scale(tensor.get("scale")), "tensor {} has a scale that is no number".format(tensor["name"]))
+    _check_memory(manifest, arrays, machine)
     for part in manifest["arrays"].values():
         _array(arrays, part)
     for program in manifest["programs"]:
-        _check_program(manifest, program, arrays)
+        _check_program(manifest, program, arrays, machine)
+    _check_layers(manifest)
     for step in manifest["steps"]:
         _check_step(manifest, step)
+    _check_flow(manifest)
+    try:
+        check_programs(manifest, arrays, machine)
+    except ProgramCheckError as error:
+        raise ManifestNotWholeError(str(error)) from None
 
 
-def _check_program(manifest: Mapping[str, Any], program: Dict[str, Any], arrays: Mapping[str, Any]) -> None:
+def _machine(target: Mapping[str, Any]) -> Machine:
+    """Return the accelerator that a bundle is for."""
+    _has(target, _TARGET, "the target")
+    for name, check in _TARGET_OPTIONS.items():
+        _require(name not in target or check(target[name]), "the target has no {} that can be".format(name))
+    try:
+        machine = Machine(isa.geometry(target["parameters"]), target["isa"])
+        bit = machine.dram_base_bit
+    except (isa.ParametersError, isa.FieldOverflowError) as error:
+        raise ManifestNotWholeError(str(error)) from None
+    text = "dram_base_bit is {}, that of ISA revision {} is {}"
+    _require(target["dram_base_bit"] == bit, text.format(target["dram_base_bit"], target["isa"], bit))
+    return machine
+
+
+def _check_memory(manifest: Mapping[str, Any], arrays: Mapping[str, Any], machine: Machine) -> None:
+    """Check that constants and buffers lie in their memory, each whole, and constants apart from each other."""
+    memory, sizes = manifest["memory"], machine.sizes
+    largest = max(machine.sizes.element_bytes(machine.revision))
+    spans = []
+    for key, constant in manifest["constants"].items():
+        name = "constant " + key
+        _has(constant, {"part": _is_text, "offset": _size}, name)
+        array = _array(arrays, constant["part"])
+        _require(array.flags.c_contiguous, name + " is not in order")
+        _within(constant["offset"], array.nbytes, memory["constants"], largest, name)
+        spans.append((name, constant["offset"], array.nbytes))
+    _require_apart(spans)
+    separate = []
+    for key, buffer in manifest["buffers"].items():
+        name = "buffer " + key
+        _require(key not in manifest["constants"], name + " is a constant, too")
+        _has(buffer, _BUFFER, name)
+        shape = buffer["shape"]
+        whole = len(shape) == 6 and shape[4:] == [sizes.batch, sizes.block] and math.prod(shape) == buffer["bytes"]
+        _require(whole and buffer["bytes"] > 0, "{} has shape {} and {} bytes".format(name, shape, buffer["bytes"]))
+        _within(buffer["offset"], buffer["bytes"], memory["activations"], largest, name)
+        _within(buffer["separate"], buffer["bytes"], memory["separate"], largest, name)
+        separate.append((name, buffer["separate"], buffer["bytes"]))
+    _require_apart(separate)
+    for name, facts in manifest["packed"].items():
+        _has(facts, {"buffer": _is_text, "shape": _shape}, "packed tensor " + name)
+        _check_packed(manifest, facts["buffer"], facts["shape"], "packed tensor " + name)
+
+
+def _require_apart(spans: List[Tuple[str, int, int]]) -> None:
+    try:
+        check_apart(spans, {name: ((0, 0), (0, 0)) for name, _, _ in spans})
+    except ProgramCheckError as error:
+        raise ManifestNotWholeError(str(error)) from None
+
+
+def _check_packed(manifest: Mapping[str, Any], buffer: str, shape: List[int], name: str) -> None:
+    """Check that a tensor of `shape` fits its buffer's blocks."""
+    _require(buffer in manifest["buffers"], "there is no buffer " + buffer)
+    outer, inner, height, width, batch, block = manifest["buffers"][buffer]["shape"]
+    there = [outer * batch, inner * block, height, width]
+    given = [*shape, 1, 1][:4]
+    fits = 2 <= len(shape) <= 4 and given[2:] == there[2:] and given[0] <= there[0] and given[1] <= there[1]
+    _require(fits, "{} has shape {}, its buffer holds {}".format(name, shape, there))
+
+
+def _check_program(
+    manifest: Mapping[str, Any], program: Dict[str, Any], arrays: Mapping[str, Any], machine: Machine
+) -> None:
     _has(program, _PROGRAM, "a program")
     words = _array(arrays, program["instructions"])
-    _require(words.ndim == 2 and len(words) == program["count"], "a program has another count than instructions")
+    wanted = (program["count"], machine.formats.words)
+    text = "a program's instructions are {} {}, not uint64 {}"
+    alike = words.dtype == np.dtype("<u8") and words.shape == wanted
+    _require(alike, text.format(words.dtype, words.shape, wanted))
+    _require(words.nbytes <= _MOST_PROGRAM_BYTES, "a program is longer than an instruction buffer")
     for relocation in program["relocations"]:
         _has(relocation, _RELOCATION, "a relocation")
         name, places = relocation["buffer"], _array(arrays, relocation["part"])
         _require(name in manifest["buffers"] or name in manifest["constants"], "there is no buffer " + name)
-        _require(relocation["element_bytes"] > 0, "a relocation has elements of no bytes")
-        _require(places.dtype.kind == "u" and (not places.size or int(places.max()) < len(words)), "a place too far")
+        _require(places.dtype == np.dtype("<u4") and places.ndim == 1, "the places of a relocation are no uint32")
+        _require(not places.size or int(places.max()) < len(words), "a relocation of an instruction that is not there")
 
 
-def _check_step(manifest: Mapping[str, Any], step: Any) -> None:
-    kind = str(step.get("kind")) if isinstance(step, dict) else "none"
+def _check_layers(manifest: Mapping[str, Any]) -> None:
+    for layer in manifest["layers"]:
+        _has(layer, _LAYER, "a layer")
+        _require(layer["program"] < len(manifest["programs"]), "there is no program {}".format(layer["program"]))
+        _require(_signed(layer.get("residual_cycles", 0)), "a layer has residual_cycles that cannot be")
+
+
+def _check_step(manifest: Mapping[str, Any], step: Dict[str, Any]) -> None:
+    kind = str(step.get("kind"))[:80]
     _require(kind in _STEPS, "there is a step of kind {}".format(kind))
     _has(step, _STEPS[kind], "a step")
     if kind == "vta":
-        _require(0 <= step["program"] < len(manifest["programs"]), "there is no program {}".format(step["program"]))
+        _require(step["program"] < len(manifest["programs"]), "there is no program {}".format(step["program"]))
     elif kind == "cpu":
-        _require(step["op"] in operators.OPERATORS, "operator {} is not known here".format(step["op"]))
+        _require(step["op"] in operators.OPERATORS, "operator {} is not known here".format(step["op"][:80]))
+    elif kind == "unpack":
+        _check_packed(manifest, step["buffer"], step["shape"], "step " + step["name"])
     else:
         _require(step["buffer"] in manifest["buffers"], "there is no buffer " + step["buffer"])
+        if "fold" in step:
+            _has(step["fold"], _FOLD, "a fold")
+            _require(set(step["fold"]) == set(_FOLD), "a fold has more than kernel, stride and left")
 
 
-def _has(value: Any, members: Mapping[str, Any], name: str) -> None:
+def _check_flow(manifest: Mapping[str, Any]) -> None:
+    """Check that each step reads tensors that are there: inputs, constants, or outputs of earlier steps."""
+    names = [each["name"] for each in manifest["inputs"]]
+    _require(len(set(names)) == len(names), "two inputs have one name")
+    there = {*names, *manifest["arrays"]}
+    for step in manifest["steps"]:
+        reads = step.get("inputs", []) if step["kind"] == "cpu" else [step["tensor"]] if step["kind"] == "pack" else []
+        for name in filter(None, reads):
+            _require(name in there, "step {} reads {}, which no earlier step makes".format(step["name"], name))
+        there.update(step["outputs"] if step["kind"] == "cpu" else [step["tensor"]] if step["kind"] == "unpack" else [])
+    for output in manifest["outputs"]:
+        _require(output["name"] in there, "no step makes the output {}".format(output["name"]))
+
+
+def _has(value: Any, members: Mapping[str, _Check], name: str) -> None:
+    name = name[:200]
     _require(isinstance(value, dict), name + " is no object")
-    for key, kind in members.items():
-        there = value.get(key)
-        _require(isinstance(there, kind) and not isinstance(there, bool), "{} has no {}".format(name, key))
+    for key, check in members.items():
+        _require(key in value, "{} has no {}".format(name, key))
+        _require(check(value[key]), "{} of {} cannot be {}".format(key, name, _shown(value[key])))
+
+
+def _shown(value: Any) -> str:
+    text = repr(value) if isinstance(value, (str, int, float, bool, type(None))) else type(value).__name__
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _array(arrays: Mapping[str, Any], part: Any) -> Any:
-    _require(isinstance(part, str) and part in arrays, "there is no part {}".format(part))
+    _require(isinstance(part, str) and part in arrays, "there is no part {}".format(_shown(part)))
     return arrays[part]
 
 
-def _within(offset: int, size: int, most: int, name: str) -> None:
-    _require(min(offset, size) >= 0 and offset + size <= most, name + " lies outside of its memory")
+def _within(offset: int, size: int, most: int, multiple: int, name: str) -> None:
+    _require(offset + size <= most, name + " lies outside of its memory")
+    _require(offset % multiple == 0, "{} is not at a multiple of {} bytes".format(name, multiple))
 
 
 def _require(holds: bool, text: str) -> None:
     if not holds:
-        raise ManifestNotWholeError(text)
+        raise ManifestNotWholeError(text[:1000])

@@ -11,13 +11,16 @@ import numpy as np
 from hilt_runtime import operators
 from hilt_runtime.bundle import Bundle, read_bundle
 from hilt_runtime.device import PynqDevice, VtaDevice
-from hilt_runtime.errors import InferenceError, InputError, MemoryNeededError, StepError
+from hilt_runtime.errors import DeviceError, InferenceError, InputError, MemoryNeededError, StepError
 from hilt_runtime.layout import fold, pack, unpack
 from hilt_runtime.native import library
 from hilt_runtime.native.inference import ForbiddenError, InferencePlan, ShapeChangedError
 from hilt_runtime.native.steps import NotNativeError
 
 _MASK = np.uint64(0xFFFFFFFF)
+_HIGHEST = 1 << 32
+"""VTA's address registers have 32 bits."""
+_STEP_FAILURES = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 
 
 class StepRun(NamedTuple):
@@ -202,7 +205,11 @@ class Network:
 
     def _allocate(self, size: int) -> Any:
         try:
-            return self.device.allocate(max(size, 4096))
+            memory = self.device.allocate(max(size, 4096))
+            if int(memory.physical_address) + memory.nbytes > _HIGHEST:
+                text = "memory at 0x{:x} is beyond VTA's 32-bit addresses: lower the board's CMA"
+                raise DeviceError(text.format(int(memory.physical_address)))
+            return memory
         except MemoryNeededError as error:
             total = sum(
                 self.bundle.manifest["memory"][key] for key in ("constants", "separate" if self.keep else "activations")
@@ -228,12 +235,19 @@ class Network:
             self._packed[name] = np.asarray(view).view(np.int8).reshape(tensor["shape"])
 
     def _relocated(self, program: Dict[str, Any]) -> Any:
-        """Return a program's instructions in contiguous memory, their addresses those of this device."""
+        """Return a program's instructions in contiguous memory, their addresses those of this device.
+
+        Each LOAD and STORE lies within its buffer (hilt_runtime.memory_check), and each buffer below 4 GiB: no address
+        wraps.
+        """
         words = self.bundle.arrays[program["instructions"]].copy()
         bit = np.uint64(self.bundle.manifest["target"]["dram_base_bit"])
         for relocation in program["relocations"]:
             chosen = self.bundle.arrays[relocation["part"]]
-            base = self._addresses[relocation["buffer"]] // relocation["element_bytes"]
+            base, rest = divmod(self._addresses[relocation["buffer"]], relocation["element_bytes"])
+            if rest:
+                text = "buffer {} is at no multiple of its {}-byte elements: the device must place memory by pages"
+                raise DeviceError(text.format(relocation["buffer"], relocation["element_bytes"]))
             field = (words[chosen, 0] >> bit) & _MASK
             words[chosen, 0] = (words[chosen, 0] & ~(_MASK << bit)) | (((field + np.uint64(base)) & _MASK) << bit)
         buffer = self._allocate(words.nbytes)
@@ -244,11 +258,18 @@ class Network:
     # --- steps ---
 
     def _pack(self, step: Dict[str, Any], values: Dict[str, Any]) -> None:
-        packed = self._packed[step["buffer"]]
-        if "fold" in step:
-            fold(values[step["tensor"]], packed, **step["fold"])
-        else:
-            pack(values[step["tensor"]], packed)
+        packed, data = self._packed[step["buffer"]], values[step["tensor"]]
+        if data.dtype != np.int8:
+            text = "step {} cannot pack {}: VTA takes int8"
+            raise StepError(text.format(step["name"], data.dtype))
+        try:
+            if "fold" in step:
+                fold(data, packed, **step["fold"])
+            else:
+                pack(data, packed)
+        except _STEP_FAILURES as error:
+            text = "step {} cannot pack {} {} into {}: {}"
+            raise StepError(text.format(step["name"], data.dtype, data.shape, packed.shape, error)) from error
         self._views[step["buffer"]].flush()
 
     def _unpack(self, step: Dict[str, Any], values: Dict[str, Any]) -> None:
@@ -271,8 +292,11 @@ class Network:
 
     def _compute(self, step: Dict[str, Any], inputs: Sequence[Any]) -> List[Any]:
         try:
-            return operators.run(step["op"], inputs, step["attributes"])
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            outputs = operators.run(step["op"], inputs, step["attributes"])
+            if len(outputs) < len(step["outputs"]):
+                raise ValueError("it makes {} tensors, not {}".format(len(outputs), len(step["outputs"])))
+            return outputs
+        except _STEP_FAILURES as error:
             text = "step {} ({}) cannot be computed with these inputs: {}"
             raise StepError(text.format(step["name"], step["op"], error)) from error
 

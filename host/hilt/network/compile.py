@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.graph import Graph
@@ -20,9 +19,8 @@ from hilt.network.plan import Planner
 from hilt.network.search import Searcher
 from hilt.network.target import CompileTarget
 from hilt.network.together import chosen_together
+from hilt_runtime.archive import array_bytes, entry
 from hilt_runtime.bundle import FORMAT, MANIFEST, VERSION
-
-_DATE = (1980, 1, 1, 0, 0, 0)
 
 
 class UnplaceableError(ValueError):
@@ -108,9 +106,7 @@ def bundle_bytes(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
     parts = {}
     contents = {}
     for name, array in arrays.items():
-        buffer = io.BytesIO()
-        np.save(buffer, np.ascontiguousarray(array), allow_pickle=False)
-        data = buffer.getvalue()
+        data = array_bytes(array)
         contents[name] = data
         parts[name] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
     whole = {"format": FORMAT, "version": VERSION, **manifest, "parts": parts}
@@ -118,9 +114,9 @@ def bundle_bytes(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
     text = json.dumps(whole, indent=1, sort_keys=True).encode()
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(zipfile.ZipInfo(MANIFEST, _DATE), text)
-        archive.writestr(zipfile.ZipInfo(MANIFEST + ".sha256", _DATE), hashlib.sha256(text).hexdigest())
+        archive.writestr(entry(MANIFEST), text)
+        archive.writestr(entry(MANIFEST + ".sha256"), hashlib.sha256(text).hexdigest())
         for name, data in contents.items():
-            archive.writestr(zipfile.ZipInfo(name, _DATE), data)
-        archive.writestr(zipfile.ZipInfo(MEMBER, _DATE), reference)
+            archive.writestr(entry(name), data)
+        archive.writestr(entry(MEMBER), reference)
     return file.getvalue()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import io
-import zipfile
-import zlib
 from typing import Any
 
 from hilt.network.graph import Graph, Node, Tensor
 from hilt_runtime import Bundle, BundleError
+from hilt_runtime.archive import ArchiveError, open_archive
 from hilt_runtime.arrays import ArraysError, decode_arrays, encode_arrays
 
 MEMBER = "reference.zip"
@@ -49,9 +47,9 @@ def graph_of(bundle: Bundle, data: bytes) -> Graph:
     """
     wanted = bundle.manifest.get("reference", "")
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        with open_archive(data) as archive:
             contents = archive.read(MEMBER)
-    except (zipfile.BadZipFile, KeyError, EOFError, NotImplementedError, zlib.error) as error:
+    except ArchiveError as error:
         raise BundleError(
             f"part {MEMBER} of {bundle.name} cannot be read ({error}): compile the network again"
         ) from None
@@ -63,8 +61,12 @@ def graph_of(bundle: Bundle, data: bytes) -> Graph:
         )
     try:
         return read_graph(contents)
-    except ArraysError as error:
-        raise BundleError(f"part {MEMBER} of {bundle.name} cannot be read: {error}") from None
+    except (ArraysError, *_MALFORMED) as error:
+        reason = f"it lacks {error}" if isinstance(error, KeyError) else error
+        raise BundleError(f"part {MEMBER} of {bundle.name} cannot be read: {reason}") from None
+
+
+_MALFORMED = (AttributeError, LookupError, TypeError, ValueError)
 
 
 def read_graph(contents: bytes) -> Graph:

@@ -1,11 +1,8 @@
-"""Field positions of instructions, computed from parameters and ISA revision.
-
-Source: HARDWARE.md section 2; the wide ISA: docs/architecture.md.
-"""
+"""Instructions packed into words and back, by the fields that parameters and ISA revision give (hilt_runtime.isa)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, lru_cache
@@ -14,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.vta.parameters import VTAParameters
+from hilt_runtime import isa as isa_of_the_board
+from hilt_runtime.isa import FieldOverflowError as FieldOverflowError
 
 
 class IsaRevision(StrEnum):
@@ -27,14 +26,6 @@ class IsaRevision(StrEnum):
     def number(self) -> int:
         """Return the number in registers and macros."""
         return {"A": 0, "B": 1, "wide": 2}[self.value]
-
-
-class FieldOverflowError(ValueError):
-    """A value, or the field itself, does not fit its word; `field` names it."""
-
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(message)
-        self.field = field
 
 
 @dataclass(frozen=True)
@@ -136,105 +127,17 @@ class Formats:
         return self.gemm.words
 
 
-_COMMON = (("opcode", 3), ("pop_prev", 1), ("pop_next", 1), ("push_prev", 1), ("push_next", 1))
-_SIZES = (
-    *(("y_size", 16), ("x_size", 16), ("x_stride", 16)),
-    *(("y_pad_0", 4), ("y_pad_1", 4), ("x_pad_0", 4), ("x_pad_1", 4)),
-)
-
-
 @lru_cache(maxsize=64)
 def formats(parameters: VTAParameters, isa: IsaRevision) -> Formats:
     """The tables of this ISA. Raises FieldOverflowError, naming the field, where revision A or B cannot hold it."""
-    return _wide() if isa is IsaRevision.WIDE else _narrow(parameters, isa)
+    table = isa_of_the_board.formats(isa_of_the_board.geometry(parameters.name), str(isa))
 
+    def form(words: int, fields: Iterable[isa_of_the_board.Field]) -> Format:
+        return Format(words, tuple(Field(*field) for field in fields))
 
-def _narrow(parameters: VTAParameters, isa: IsaRevision) -> Formats:
-    newer = isa is IsaRevision.B
-    uop = parameters.log_uop_buff_size - 2  # a micro-op has 4 bytes
-    depths = (parameters.inp_depth, parameters.wgt_depth, parameters.acc_depth)
-    inp, wgt, acc = (depth.bit_length() - 1 for depth in depths)
-    loops = (*_COMMON, ("reset", 1), ("uop_bgn", uop), ("uop_end", uop + 1), ("iter_out", 14), ("iter_in", 14))
-    immediate = (("alu_opcode", 3 if newer else 2), ("use_imm", 1), ("imm", 16))
-    names = f"{parameters.name} in ISA revision {isa}"
     return Formats(
-        memory=_consecutive(
-            names, 64, (*_COMMON, ("memory_type", 3 if newer else 2), ("sram_base", 16), ("dram_base", 32)), _SIZES
-        ),
-        gemm=_consecutive(
-            names,
-            64,
-            loops,
-            (
-                ("dst_factor_out", acc),
-                ("dst_factor_in", acc),
-                ("src_factor_out", inp),
-                ("src_factor_in", inp),
-                ("wgt_factor_out", wgt),
-                ("wgt_factor_in", wgt),
-            ),
-        ),
-        alu=_consecutive(
-            names,
-            64,
-            loops,
-            (
-                ("dst_factor_out", acc),
-                ("dst_factor_in", acc),
-                ("src_factor_out", acc),
-                ("src_factor_in", acc),
-                *immediate,
-            ),
-        ),
-        uop=_consecutive(names, 32, (("dst", acc), ("src", inp), ("wgt", wgt))),
-    )
-
-
-def _consecutive(names: str, word_bits: int, *words: tuple[tuple[str, int], ...]) -> Format:
-    """Fields one after another, each group from bit 0 of its own word."""
-    fields = []
-    for number, group in enumerate(words):
-        bit = 0
-        for name, width in group:
-            if bit + width > word_bits:
-                needed = f"bits {bit}..{bit + width - 1} of a {word_bits}-bit word"
-                raise FieldOverflowError(name, f"{names}: field {name} needs {needed}; use the wide ISA")
-            fields.append(Field(name, number, bit, width, signed=name == "imm"))
-            bit += width
-    return Format(len(words), tuple(fields))
-
-
-def _wide() -> Formats:
-    common = (*(Field(name, 0, bit, width) for (name, width), bit in zip(_COMMON, (0, 3, 4, 5, 6), strict=True)),)
-    sizes = _consecutive("", 64, _SIZES).fields
-    loops = (
-        *common,
-        Field("reset", 0, 7, 1),
-        Field("uop_bgn", 0, 32, 32),
-        Field("uop_end", 1, 0, 32),
-        Field("iter_out", 1, 32, 16),
-        Field("iter_in", 1, 48, 16),
-        *(
-            Field(f"{index}_factor_{loop}", word, bit, 21)
-            for word, loop in ((2, "out"), (3, "in"))
-            for index, bit in (("dst", 0), ("src", 21))
-        ),
-    )
-    return Formats(
-        memory=Format(
-            4,
-            (
-                *common,
-                Field("memory_type", 0, 8, 3),
-                Field("sram_base", 0, 16, 16),
-                Field("dram_base", 0, 32, 32),
-                *(Field(field.name, 1, field.bit, field.width) for field in sizes),
-            ),
-        ),
-        gemm=Format(4, (*loops, Field("wgt_factor_out", 2, 42, 21), Field("wgt_factor_in", 3, 42, 21))),
-        alu=Format(
-            4,
-            (*loops, Field("alu_opcode", 0, 11, 3), Field("use_imm", 0, 14, 1), Field("imm", 0, 16, 16, signed=True)),
-        ),
-        uop=Format(1, (Field("dst", 0, 0, 21), Field("src", 0, 21, 21), Field("wgt", 0, 42, 21))),
+        memory=form(table.words, table.memory),
+        gemm=form(table.words, table.gemm),
+        alu=form(table.words, table.alu),
+        uop=form(1, table.uop),
     )

@@ -11,16 +11,11 @@ from hypothesis import strategies as st
 
 from hilt.vta.accelerator import Accelerator, load_parameters
 from hilt.vta.isa import INSTRUCTION, MemoryType, Opcode, encode
-from hilt_board.bounds import BoundsError, check_bounds
-from hilt_board.protocol import Manifest
+from hilt_runtime.isa import geometry
+from hilt_runtime.program_check import Machine, ProgramCheckError, check_bounds
 
 ACCELERATORS = {name: Accelerator.for_parameters(load_parameters(name)) for name in ("pynq", "pynq_batched", "zcu102")}
 ACCELERATORS["rev_b"] = replace(ACCELERATORS["pynq"], isa=type(ACCELERATORS["pynq"].isa).B)
-
-
-def manifest(accelerator: Accelerator) -> Manifest:
-    parameters = accelerator.parameters.name
-    return Manifest("pynq", "7z020clg400", parameters, str(accelerator.isa), 100_000_000, 0x43C0_0000)
 
 
 def bytes_of(accelerator: Accelerator, memory_type: MemoryType) -> int:
@@ -36,7 +31,9 @@ def bytes_of(accelerator: Accelerator, memory_type: MemoryType) -> int:
 
 def touched(row: dict[str, int], size: int) -> set[int]:
     """Return the first and last byte of every element, by the definition of a 2D transfer (HARDWARE.md section 3)."""
-    elements = (row["dram_base"] + y * row["x_stride"] + x for y in range(row["y_size"]) for x in range(row["x_size"]))
+    # Micro-ops are one row, whatever y_size says: 0 rows of them once passed as no access.
+    rows = 1 if row["memory_type"] == MemoryType.UOP else row["y_size"]
+    elements = (row["dram_base"] + y * row["x_stride"] + x for y in range(rows) for x in range(row["x_size"]))
     return {element * size + byte for element in elements for byte in (0, size - 1)}
 
 
@@ -44,10 +41,10 @@ def is_refused(accelerator: Accelerator, row: dict[str, int], buffers: list[tupl
     record = np.zeros(1, dtype=INSTRUCTION)
     for name, value in row.items():
         record[name] = value
-    bit = accelerator.formats.memory.by_name["dram_base"].bit
+    machine = Machine(geometry(accelerator.parameters.name), str(accelerator.isa))
     try:
-        check_bounds(encode(record, accelerator), bit, manifest(accelerator), accelerator.uop_element_bytes, buffers)
-    except BoundsError:
+        check_bounds(encode(record, accelerator), machine, buffers)
+    except ProgramCheckError:
         return True
     return False
 

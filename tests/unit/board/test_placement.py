@@ -16,11 +16,13 @@ import pytest
 
 from hilt_board.protocol import Input, Output, Relocation, TrialRequest
 
-from .examples import MANIFEST
+from .examples import MANIFEST as EXAMPLE
 
 PLACE = 0x1680_0000
 FINISH = 3
 ITEMS = 16
+
+MANIFEST = replace(EXAMPLE, isa="B")  # whose dram_base is at bit 26
 
 
 class Buffer(np.ndarray):  # type: ignore[type-arg]
@@ -280,9 +282,9 @@ def test_a_program_that_leaves_its_buffers_is_not_run(
 ) -> None:
     seen: list[Any] = []
 
-    def refuse(words: Any, bit: int, manifest: Any, uop_bytes: int, ranges: Any) -> None:
+    def refuse(words: Any, machine: Any, ranges: Any) -> None:
         seen.extend(ranges)
-        raise execution.BoundsError("LOAD leaves inp")
+        raise execution.ProgramCheckError("LOAD leaves inp")
 
     monkeypatch.setattr(execution, "check_bounds", refuse)
     accelerator = Accelerator(writes_right)
@@ -290,6 +292,15 @@ def test_a_program_that_leaves_its_buffers_is_not_run(
         execution.run_trial(trial(bench.folder), PROGRAM, accelerator, bench.memory)
     assert accelerator.ran == 0
     assert seen == [("inp", PLACE, 64), ("out", PLACE, ITEMS)]
+
+
+@pytest.mark.parametrize("changes", [{"dram_base_bit": 25}, {"uop_bytes": 8}])
+def test_a_trial_of_another_isa_than_the_bitstreams_is_not_run(bench: Any, changes: dict[str, int]) -> None:
+    """Its addresses would be checked at other bits than the accelerator reads."""
+    accelerator = Accelerator(writes_right)
+    with pytest.raises(Exception, match="the trial is encoded for another ISA than B"):
+        bench.run(accelerator, trial(bench.folder, **changes), PROGRAM)
+    assert accelerator.ran == 0
 
 
 def test_a_tensor_of_an_earlier_trial_may_leave(bench: Any) -> None:

@@ -50,26 +50,26 @@ def test_a_bundle_is_read_whole(data: bytes, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.99])
 def test_a_truncated_bundle_is_refused(data: bytes, share: float) -> None:
-    with pytest.raises(BundleError, match="m (is no whole bundle|has no part) .*copy the file again"):
+    with pytest.raises(BundleError, match="m is no whole bundle .*copy the file again"):
         read_bundle(data[: int(len(data) * share)], "m")
 
 
 def test_an_altered_part_is_refused_by_its_hash(data: bytes) -> None:
     other = edited(data, "memory/0.npy", lambda contents: contents[:-1] + bytes([contents[-1] ^ 1]))
     with pytest.raises(
-        BundleError, match=r"part memory/0.npy of m was altered: its SHA-256 is \w{12}, the manifest says \w{12}"
+        BundleError, match=r"m is no whole bundle \(part memory/0.npy was altered: its SHA-256 is \w{12}, the manifest says \w{12}"
     ):
         read_bundle(other, "m")
 
 
 def test_an_altered_manifest_is_refused_by_its_hash(data: bytes) -> None:
     other = edited(data, "manifest.json", lambda contents: contents.replace(b"small", b"large"))
-    with pytest.raises(BundleError, match="part manifest.json of m was altered"):
+    with pytest.raises(BundleError, match="part manifest.json was altered"):
         read_bundle(other, "m")
 
 
 def test_a_missing_part_is_named(data: bytes) -> None:
-    with pytest.raises(BundleError, match="m has no part memory/0.npy"):
+    with pytest.raises(BundleError, match="it has no part memory/0.npy"):
         read_bundle(edited(data, "memory/0.npy", lambda contents: None), "m")
 
 
@@ -92,15 +92,15 @@ def test_every_byte_that_is_flipped_is_noticed_or_means_nothing(data: bytes) -> 
     ("edit", "message"),
     [
         (lambda facts: facts.pop("steps"), "the manifest has no steps"),
-        (lambda facts: facts.update(inputs={}), "the manifest has no inputs"),
+        (lambda facts: facts.update(inputs={}), "inputs of the manifest cannot be dict"),
         (lambda facts: facts["target"].pop("parameters"), "the target has no parameters"),
         (lambda facts: facts["steps"][0].update(kind="odd"), "there is a step of kind odd"),
         (lambda facts: facts["steps"].append({"kind": "vta", "name": "v", "program": 7}), "there is no program 7"),
-        (lambda facts: facts["constants"]["bias of conv0"].update(offset=-64), "constant bias of conv0 lies outside"),
+        (lambda facts: facts["constants"]["bias of conv0"].update(offset=-64), "offset of constant bias of conv0 cannot be -64"),
         (lambda facts: facts["memory"].update(activations=64), "buffer tensor .* lies outside of its memory"),
-        (lambda facts: facts["programs"][0].update(count=9999), "another count than instructions"),
+        (lambda facts: facts["programs"][0].update(count=9999), r"a program's instructions are uint64 .*, not uint64 \(9999, 2\)"),
         (lambda facts: facts["programs"][0]["relocations"][0].update(buffer="odd"), "there is no buffer odd"),
-        (lambda facts: facts.update(parts=[1]), "the manifest of m cannot be read"),
+        (lambda facts: facts.update(parts=[1]), "it has no table of parts"),
     ],
 )
 def test_a_manifest_that_is_not_whole_is_refused(
