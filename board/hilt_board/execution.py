@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import numpy as np
 
 from hilt_runtime import isa
-from hilt_runtime.program_check import Machine, ProgramCheckError, check_bounds
+from hilt_runtime.program_check import InstructionSet, ProgramCheckError, check_bounds
 
 from .driver import DeviceRun, Driver, DriverError, physical_address
 from .memory import ContiguousMemory, read_back
@@ -47,7 +47,7 @@ class Placed:
                 _relocate(words, chosen, trial.dram_base_bit, name, places[name], elements[name])
         ranges = [(name, physical_address(buffer), buffer.nbytes) for name, buffer in places.items()]
         try:
-            machine = Machine(isa.geometry(manifest.parameters), manifest.isa)
+            machine = InstructionSet(isa.geometry(manifest.parameters), manifest.isa)
             if (trial.dram_base_bit, trial.uop_bytes) != (machine.dram_base_bit, isa.uop_bytes(machine.revision)):
                 raise InvalidProgramError("the trial is encoded for another ISA than {}".format(machine.revision))
             check_bounds(words, machine, ranges)

@@ -14,6 +14,7 @@ from hilt_runtime.device import DeviceInference, VtaDevice
 
 from .driver import Driver, DriverError
 from .memory import ContiguousMemory, OutOfContiguousMemoryError
+from .memory_limit import limited_memory
 from .protocol import MAX_BODY_BYTES, AgentFailure, NetworkRan, Record, RunNetwork
 
 _BEAT_SECONDS = 1.0
@@ -65,7 +66,7 @@ class Networks:
     def run(self, message: RunNetwork, beat: Callable[[], None]) -> Record:
         """Run inferences. Answers NetworkRan, or Failure where the network cannot be run here."""
         try:
-            with _Heart(beat):
+            with _Heart(beat), limited_memory():
                 return self._run(message)
         except MemoryNeededError as error:
             self.forget()
@@ -73,6 +74,10 @@ class Networks:
         except InferenceError as error:
             self.forget()
             return NetworkRan(outcome=error.outcome, reason=str(error)[:4096])
+        except MemoryError:
+            self.forget()
+            text = "the network needs more memory than the board has: run fewer images at once"
+            return AgentFailure(code="network_refused", message=text)
         except (NetworkError, DriverError) as error:
             return AgentFailure(code="network_refused", message=str(error)[:4096])
 

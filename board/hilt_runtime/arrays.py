@@ -7,7 +7,7 @@ import json
 import zipfile
 from typing import Any, Dict, Mapping, Tuple
 
-from hilt_runtime.archive import ArchiveError, array_bytes, entry, open_archive, read_array
+from hilt_runtime.archive import ZipReadError, array_bytes, entry, open_archive, read_array
 from hilt_runtime.errors import NetworkError
 from hilt_runtime.plain_json import PlainJsonError, read_json
 
@@ -39,5 +39,5 @@ def decode_arrays(data: bytes) -> Tuple[Dict[str, Any], Dict[str, Any]]:
                 part = "{}.npy".format(number)
                 arrays[str(name)] = read_array(archive.read(part), part)
             return arrays, dict(facts)
-    except (ArchiveError, PlainJsonError, KeyError, TypeError, ValueError) as error:
+    except (ZipReadError, PlainJsonError, KeyError, TypeError, ValueError) as error:
         raise ArraysError("bytes that hold no arrays: {}".format(error)) from None

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any, BinaryIO, Dict, List, Union
 
-from hilt_runtime.archive import Archive, ArchiveError, read_array
+from hilt_runtime.archive import StoredZip, ZipReadError, read_array
 from hilt_runtime.errors import NetworkError
 from hilt_runtime.manifest import ManifestNotWholeError, check_manifest, check_parts
 from hilt_runtime.plain_json import PlainJsonError, read_json
@@ -75,20 +75,20 @@ def _read(file: BinaryIO, size: int, name: str) -> Bundle:
     while chunk := file.read(_CHUNK_BYTES):
         digest.update(chunk)
     try:
-        with Archive(file, size) as archive:
+        with StoredZip(file, size) as archive:
             manifest = _manifest(archive, name)
             arrays = _arrays(archive, manifest["parts"])
             check_manifest(manifest, arrays)
     except (ManifestNotWholeError, PlainJsonError) as error:
         raise BundleError("the manifest of {} is not whole ({}): {}".format(name, error, _AGAIN)) from None
-    except ArchiveError as error:
+    except ZipReadError as error:
         raise BundleError("{} is no whole bundle ({}): {}".format(name, error, _AGAIN)) from None
     return Bundle(name, manifest, arrays, digest.hexdigest())
 
 
-def _manifest(archive: Archive, name: str) -> Dict[str, Any]:
+def _manifest(archive: StoredZip, name: str) -> Dict[str, Any]:
     if archive.size(MANIFEST) > _MOST_MANIFEST_BYTES or archive.size(_SUM) > _SUM_BYTES:
-        raise ArchiveError("its manifest is larger than any")
+        raise ZipReadError("its manifest is larger than any")
     text, wanted = archive.read(MANIFEST), archive.read(_SUM).decode("ascii", "replace")
     _require_hash(text, wanted, MANIFEST)
     manifest = read_json(text)
@@ -101,12 +101,12 @@ def _manifest(archive: Archive, name: str) -> Dict[str, Any]:
     return manifest
 
 
-def _arrays(archive: Archive, parts: Dict[str, Dict[str, Any]]) -> Dict[str, Any]:
+def _arrays(archive: StoredZip, parts: Dict[str, Dict[str, Any]]) -> Dict[str, Any]:
     """Return the arrays; all sizes are compared before the first is read."""
     for part, facts in parts.items():
         if archive.size(part) != facts["bytes"]:
             text = "part {} has {} bytes, the manifest says {}"
-            raise ArchiveError(text.format(part, archive.size(part), facts["bytes"]))
+            raise ZipReadError(text.format(part, archive.size(part), facts["bytes"]))
     arrays = {}
     for part, facts in parts.items():
         data = archive.read(part)
@@ -119,4 +119,4 @@ def _require_hash(data: bytes, wanted: str, part: str) -> None:
     actual = hashlib.sha256(data).hexdigest()
     if actual != wanted:
         text = "part {} was altered: its SHA-256 is {}, the manifest says {}"
-        raise ArchiveError(text.format(part, actual[:12], wanted[:12]))
+        raise ZipReadError(text.format(part, actual[:12], wanted[:12]))

@@ -34,7 +34,7 @@ class FieldOverflowError(ValueError):
         self.field = field
 
 
-class Geometry(NamedTuple):
+class Sizes(NamedTuple):
     """The sizes that a parameter set fixes; depths in elements."""
 
     name: str
@@ -61,7 +61,7 @@ def uop_bytes(isa: str) -> int:
     return 8 if isa == "wide" else 4
 
 
-def geometry(name: str) -> Geometry:
+def geometry(name: str) -> Sizes:
     """Return the sizes of the parameters that VTA names so. Raises ParametersError."""
     match = _NAME.fullmatch(name)
     if match is None:
@@ -74,14 +74,14 @@ def geometry(name: str) -> Geometry:
     depths = [(1 << inp) // lanes, (1 << wgt) // (block * block), (1 << acc) // (4 * lanes)]
     if not all(2 <= depth <= _LARGEST_DEPTH for depth in depths):
         raise ParametersError("{!r} names buffers that no VTA has: each holds 2 to 65536 elements".format(name))
-    return Geometry(name, batch, block, uop, *depths)
+    return Sizes(name, batch, block, uop, *depths)
 
 
 def _is_power(value: int, most: int) -> bool:
     return 0 < value <= most and not value & (value - 1)
 
 
-class Field(NamedTuple):
+class FieldPlace(NamedTuple):
     """`width` bits from `bit` of 64-bit word `word`."""
 
     name: str
@@ -91,11 +91,11 @@ class Field(NamedTuple):
     signed: bool = False
 
 
-_Fields = Tuple[Field, ...]
+_Fields = Tuple[FieldPlace, ...]
 _Widths = Sequence[Tuple[str, int]]
 
 
-class Formats(NamedTuple):
+class FieldPlaces(NamedTuple):
     """The fields of LOAD and STORE, of GEMM (and FINISH, which has its first five only), of ALU, and of a micro-op."""
 
     words: int
@@ -114,12 +114,12 @@ _BLOCK = (
 
 
 @lru_cache(maxsize=64)
-def formats(sizes: Geometry, isa: str) -> Formats:
+def formats(sizes: Sizes, isa: str) -> FieldPlaces:
     """Return the fields of an ISA revision. Raises FieldOverflowError where A or B cannot hold the parameters."""
     return _wide() if isa == "wide" else _narrow(sizes, isa)
 
 
-def _narrow(sizes: Geometry, isa: str) -> Formats:
+def _narrow(sizes: Sizes, isa: str) -> FieldPlaces:
     newer = isa == "B"
     uop = sizes.log_uop_bytes - 2
     inp, wgt, acc = (depth.bit_length() - 1 for depth in (sizes.inp_depth, sizes.wgt_depth, sizes.acc_depth))
@@ -130,7 +130,7 @@ def _narrow(sizes: Geometry, isa: str) -> Formats:
     place = (*_COMMON, ("memory_type", 3 if newer else 2), ("sram_base", 16), ("dram_base", 32))
     products = (("src_factor_out", inp), ("src_factor_in", inp), ("wgt_factor_out", wgt), ("wgt_factor_in", wgt))
     sums = (("src_factor_out", acc), ("src_factor_in", acc))
-    return Formats(
+    return FieldPlaces(
         2,
         memory=_consecutive(names, 64, place, _BLOCK),
         gemm=_consecutive(names, 64, loops, (*dst, *products)),
@@ -149,38 +149,43 @@ def _consecutive(names: str, word_bits: int, *words: _Widths) -> _Fields:
                 needed = "bits {}..{} of a {}-bit word".format(bit, bit + width - 1, word_bits)
                 text = "{}: field {} needs {}; use the wide ISA"
                 raise FieldOverflowError(name, text.format(names, name, needed))
-            fields.append(Field(name, number, bit, width, name == "imm"))
+            fields.append(FieldPlace(name, number, bit, width, name == "imm"))
             bit += width
     return tuple(fields)
 
 
-def _wide() -> Formats:
-    common = tuple(Field(name, 0, bit, width) for (name, width), bit in zip(_COMMON, (0, 3, 4, 5, 6)))
-    place = (Field("memory_type", 0, 8, 3), Field("sram_base", 0, 16, 16), Field("dram_base", 0, 32, 32))
+def _wide() -> FieldPlaces:
+    common = tuple(FieldPlace(name, 0, bit, width) for (name, width), bit in zip(_COMMON, (0, 3, 4, 5, 6)))
+    place = (FieldPlace("memory_type", 0, 8, 3), FieldPlace("sram_base", 0, 16, 16), FieldPlace("dram_base", 0, 32, 32))
     block = tuple(field._replace(word=1) for field in _consecutive("", 64, _BLOCK))
     loops = (
         *common,
-        Field("reset", 0, 7, 1),
-        Field("uop_bgn", 0, 32, 32),
-        Field("uop_end", 1, 0, 32),
-        Field("iter_out", 1, 32, 16),
-        Field("iter_in", 1, 48, 16),
+        FieldPlace("reset", 0, 7, 1),
+        FieldPlace("uop_bgn", 0, 32, 32),
+        FieldPlace("uop_end", 1, 0, 32),
+        FieldPlace("iter_out", 1, 32, 16),
+        FieldPlace("iter_in", 1, 48, 16),
         *(
-            Field("{}_factor_{}".format(index, loop), word, bit, 21)
+            FieldPlace("{}_factor_{}".format(index, loop), word, bit, 21)
             for word, loop in ((2, "out"), (3, "in"))
             for index, bit in (("dst", 0), ("src", 21))
         ),
     )
-    return Formats(
+    return FieldPlaces(
         4,
         memory=(*common, *place, *block),
-        gemm=(*loops, Field("wgt_factor_out", 2, 42, 21), Field("wgt_factor_in", 3, 42, 21)),
-        alu=(*loops, Field("alu_opcode", 0, 11, 3), Field("use_imm", 0, 14, 1), Field("imm", 0, 16, 16, True)),
-        uop=(Field("dst", 0, 0, 21), Field("src", 0, 21, 21), Field("wgt", 0, 42, 21)),
+        gemm=(*loops, FieldPlace("wgt_factor_out", 2, 42, 21), FieldPlace("wgt_factor_in", 3, 42, 21)),
+        alu=(
+            *loops,
+            FieldPlace("alu_opcode", 0, 11, 3),
+            FieldPlace("use_imm", 0, 14, 1),
+            FieldPlace("imm", 0, 16, 16, True),
+        ),
+        uop=(FieldPlace("dst", 0, 0, 21), FieldPlace("src", 0, 21, 21), FieldPlace("wgt", 0, 42, 21)),
     )
 
 
-def field_of(fields: _Fields, name: str) -> Field:
+def field_of(fields: _Fields, name: str) -> FieldPlace:
     """Return the field of this name."""
     return next(field for field in fields if field.name == name)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from hilt_runtime import isa, operators
 from hilt_runtime.memory_check import check_apart, check_programs
-from hilt_runtime.program_check import Machine, ProgramCheckError
+from hilt_runtime.program_check import InstructionSet, ProgramCheckError
 
 _LONGEST_NAME = 4096
 _MOST_AXES = 16
@@ -158,13 +158,13 @@ def check_manifest(manifest: Mapping[str, Any], arrays: Mapping[str, Any]) -> No
         raise ManifestNotWholeError(str(error)) from None
 
 
-def _machine(target: Mapping[str, Any]) -> Machine:
+def _machine(target: Mapping[str, Any]) -> InstructionSet:
     """Return the accelerator that a bundle is for."""
     _has(target, _TARGET, "the target")
     for name, check in _TARGET_OPTIONS.items():
         _require(name not in target or check(target[name]), "the target has no {} that can be".format(name))
     try:
-        machine = Machine(isa.geometry(target["parameters"]), target["isa"])
+        machine = InstructionSet(isa.geometry(target["parameters"]), target["isa"])
         bit = machine.dram_base_bit
     except (isa.ParametersError, isa.FieldOverflowError) as error:
         raise ManifestNotWholeError(str(error)) from None
@@ -173,7 +173,7 @@ def _machine(target: Mapping[str, Any]) -> Machine:
     return machine
 
 
-def _check_memory(manifest: Mapping[str, Any], arrays: Mapping[str, Any], machine: Machine) -> None:
+def _check_memory(manifest: Mapping[str, Any], arrays: Mapping[str, Any], machine: InstructionSet) -> None:
     """Check that constants and buffers lie in their memory, each whole, and constants apart from each other."""
     memory, sizes = manifest["memory"], machine.sizes
     largest = max(machine.sizes.element_bytes(machine.revision))
@@ -221,7 +221,7 @@ def _check_packed(manifest: Mapping[str, Any], buffer: str, shape: List[int], na
 
 
 def _check_program(
-    manifest: Mapping[str, Any], program: Dict[str, Any], arrays: Mapping[str, Any], machine: Machine
+    manifest: Mapping[str, Any], program: Dict[str, Any], arrays: Mapping[str, Any], machine: InstructionSet
 ) -> None:
     _has(program, _PROGRAM, "a program")
     words = _array(arrays, program["instructions"])

@@ -7,7 +7,14 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 import numpy as np
 
 from hilt_runtime import isa
-from hilt_runtime.program_check import Machine, OnChip, ProgramCheckError, check_tokens, require_inside, transfers
+from hilt_runtime.program_check import (
+    InstructionSet,
+    OnChip,
+    ProgramCheckError,
+    check_tokens,
+    require_inside,
+    transfers,
+)
 
 _AT_ONCE = 1 << 16
 """Instructions whose fields are in memory at once."""
@@ -30,7 +37,7 @@ class _Life:
         self.first = self.last = first
 
 
-def check_programs(manifest: Mapping[str, Any], arrays: Mapping[str, Any], machine: Machine) -> None:
+def check_programs(manifest: Mapping[str, Any], arrays: Mapping[str, Any], machine: InstructionSet) -> None:
     """Check every program of a bundle, and the lives of its buffers. Raises ProgramCheckError.
 
     `manifest` is well formed, as hilt_runtime.manifest has found before.
@@ -45,7 +52,7 @@ def check_programs(manifest: Mapping[str, Any], arrays: Mapping[str, Any], machi
 
 
 def _check_program(
-    program: Mapping[str, Any], manifest: Mapping[str, Any], arrays: Mapping[str, Any], machine: Machine
+    program: Mapping[str, Any], manifest: Mapping[str, Any], arrays: Mapping[str, Any], machine: InstructionSet
 ) -> Dict[str, _Access]:
     """Check a program and return its accesses by buffer."""
     words = arrays[program["instructions"]]
@@ -68,6 +75,10 @@ def _check_program(
         require_inside(found, ~found.moves | (found.end * found.size <= sizes[whose]), "outside its buffer")
         require_inside(found, ~found.store | ~found.moves | ~constant[whose], "of a constant, which is only read")
         on_chip.check(chosen, found, first)
+    most = program["limit_seconds"] * manifest["target"]["clock_hz"]
+    if on_chip.micro_ops > most:
+        text = "it issues {:.0f} micro-ops, which do not fit its limit of {:g} s"
+        raise ProgramCheckError(text.format(on_chip.micro_ops, program["limit_seconds"]))
     return _accesses(relocations, arrays, opcodes)
 
 
@@ -96,7 +107,7 @@ def _micro_ops(
     relocations: List[Dict[str, Any]],
     manifest: Mapping[str, Any],
     arrays: Mapping[str, Any],
-    machine: Machine,
+    machine: InstructionSet,
 ) -> Any:
     """Return the micro-ops that a program loads, uint64 (m,): one constant, or none."""
     memory_type = isa.field_of(machine.formats.memory, "memory_type")

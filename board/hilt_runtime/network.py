@@ -20,7 +20,6 @@ from hilt_runtime.native.steps import NotNativeError
 _MASK = np.uint64(0xFFFFFFFF)
 _HIGHEST = 1 << 32
 """VTA's address registers have 32 bits."""
-_STEP_FAILURES = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 
 
 class StepRun(NamedTuple):
@@ -267,7 +266,7 @@ class Network:
                 fold(data, packed, **step["fold"])
             else:
                 pack(data, packed)
-        except _STEP_FAILURES as error:
+        except Exception as error:
             text = "step {} cannot pack {} {} into {}: {}"
             raise StepError(text.format(step["name"], data.dtype, data.shape, packed.shape, error)) from error
         self._views[step["buffer"]].flush()
@@ -296,9 +295,9 @@ class Network:
             if len(outputs) < len(step["outputs"]):
                 raise ValueError("it makes {} tensors, not {}".format(len(outputs), len(step["outputs"])))
             return outputs
-        except _STEP_FAILURES as error:
+        except Exception as error:  # numpy and the operators raise many; none is more than this step's
             text = "step {} ({}) cannot be computed with these inputs: {}"
-            raise StepError(text.format(step["name"], step["op"], error)) from error
+            raise StepError(text.format(step["name"], step["op"], str(error) or type(error).__name__)) from error
 
     # --- the same steps, planned for the native engine as they run for the first time ---
 

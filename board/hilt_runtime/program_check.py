@@ -26,14 +26,14 @@ class ProgramCheckError(ValueError):
     """A program that would leave its buffers, use an index that is not there, or never end; names the instruction."""
 
 
-class Machine(NamedTuple):
+class InstructionSet(NamedTuple):
     """The accelerator that programs are checked for."""
 
-    sizes: isa.Geometry
+    sizes: isa.Sizes
     revision: str
 
     @property
-    def formats(self) -> isa.Formats:
+    def formats(self) -> isa.FieldPlaces:
         return isa.formats(self.sizes, self.revision)
 
     @property
@@ -47,7 +47,7 @@ class Transfers(NamedTuple):
     number: Any
     """Which instruction of the program."""
     store: Any
-    kind: Any
+    memory_type: Any
     size: Any
     """Bytes of an element in memory."""
     start: Any
@@ -62,11 +62,11 @@ class Transfers(NamedTuple):
     def name(self, place: int) -> str:
         """Return a transfer as messages name it."""
         opcode = "STORE" if self.store[place] else "LOAD"
-        kind = isa.MEMORY_NAMES[int(self.kind[place])]
+        kind = isa.MEMORY_NAMES[int(self.memory_type[place])]
         return "instruction {} ({} of {})".format(int(self.number[place]), opcode, kind)
 
 
-def transfers(words: Any, machine: Machine, first: int = 0) -> Transfers:
+def transfers(words: Any, machine: InstructionSet, first: int = 0) -> Transfers:
     """Return the LOADs and STOREs of uint64 (n, words) from instruction `first` of a program on.
 
     Raises ProgramCheckError.
@@ -94,7 +94,7 @@ def transfers(words: Any, machine: Machine, first: int = 0) -> Transfers:
     return Transfers(number + first, store, kind, size, start, end, moves, sram, sram + high * wide)
 
 
-def check_bounds(words: Any, machine: Machine, buffers: Iterable[Tuple[str, int, int]]) -> None:
+def check_bounds(words: Any, machine: InstructionSet, buffers: Iterable[Tuple[str, int, int]]) -> None:
     """Check that a relocated program reads and writes within its buffers only.
 
     `words`: uint64 (n, words). `buffers`: (name, first byte, bytes) of physical memory. Raises ProgramCheckError.
@@ -121,24 +121,26 @@ def require_inside(found: Transfers, inside: Any, outside: str) -> None:
 class OnChip:
     """Checks indices into the buffers on chip, instruction by instruction, and that micro-ops are loaded before use."""
 
-    def __init__(self, machine: Machine, uops: Any) -> None:
+    def __init__(self, machine: InstructionSet, uops: Any) -> None:
         """`uops`: the memory that LOADs of micro-ops read, from element 0 of their dram_base on: uint64 (m,)."""
         self._machine = machine
         self._limits = machine.sizes.depths(machine.revision)
         self._memory = uops
         self._held = np.zeros(self._limits[isa.UOP], dtype=np.uint64)
         self._known = np.zeros(self._limits[isa.UOP], dtype=bool)
+        self.micro_ops = 0.0
+        """Micro-ops that the instructions so far issue; each takes a cycle at least."""
 
     def check(self, words: Any, found: Transfers, first: int) -> None:
         """Check the next instructions, the first of which has number `first`. Raises ProgramCheckError."""
-        depths = np.array(self._limits, dtype=np.int64)[found.kind]
+        depths = np.array(self._limits, dtype=np.int64)[found.memory_type]
         beyond = (found.sram_end > depths) & (found.sram_end > found.sram)
         if beyond.any():
             wrong = int(np.argmax(beyond))
             text = "{} ends at element {} of a buffer of {}"
             raise ProgramCheckError(text.format(found.name(wrong), int(found.sram_end[wrong]), int(depths[wrong])))
         operations = _operations(words, self._machine, first)
-        loads = np.flatnonzero((found.kind == isa.UOP) & found.moves)
+        loads = np.flatnonzero((found.memory_type == isa.UOP) & found.moves)
         ends = [*found.number[loads].tolist(), first + len(words)]
         begin = first
         for load, end in zip([*loads.tolist(), -1], ends):
@@ -155,6 +157,8 @@ class OnChip:
     def _operate(self, opcode: int, operation: Dict[str, Any]) -> None:
         """Check GEMMs or ALU instructions that run the micro-ops held now."""
         number, limits = operation["number"], self._limits
+        turns = operation["iter_out"].astype(np.float64) * operation["iter_in"]
+        self.micro_ops += float((turns * (operation["uop_end"] - operation["uop_bgn"])).sum())
         _refuse(operation["uop_end"] > limits[isa.UOP], number, "reads micro-ops past their buffer")
         ranges, which = np.unique(operation["uop_bgn"] << 32 | operation["uop_end"], return_inverse=True)
         begins, ends, which = ranges >> 32, ranges & 0xFFFFFFFF, which.reshape(-1)
@@ -188,7 +192,7 @@ def _range_max(values: Any, begins: Any, ends: Any) -> Any:
     return result
 
 
-def _operations(words: Any, machine: Machine, first: int) -> Dict[int, Dict[str, Any]]:
+def _operations(words: Any, machine: InstructionSet, first: int) -> Dict[int, Dict[str, Any]]:
     """Return the GEMMs and the ALU instructions that do anything, with their numbers, by opcode."""
     opcodes = words[:, 0] & _OPCODES
     found = {}
@@ -207,7 +211,7 @@ def _refuse(wrong: Any, number: Any, text: str) -> None:
         raise ProgramCheckError("instruction {} {}".format(int(number[int(np.argmax(wrong))]), text))
 
 
-def check_tokens(words: Any, machine: Machine) -> None:
+def check_tokens(words: Any, machine: InstructionSet) -> None:
     """Check that a program ends: one FINISH, the last; every token there when it is popped, none left behind.
 
     Instructions in program order, each run to its end before the next, must never wait. The stages then end in any

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import threading
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -128,6 +130,40 @@ def test_an_input_that_is_not_the_networks_is_refused_by_the_board(model: Model,
     assert np.array_equal(
         runner.run(model.bundle, model.data, model.inputs).arrays[model.output], model.reference[model.output]
     )
+
+
+def test_a_bundle_that_would_leave_its_memory_is_refused_by_the_board(model: Model, runner: BoardRunner) -> None:
+    """A host that checks nothing sends it: the agent refuses it in one line, and keeps its worker."""
+    assert runner.connection.connected is not None
+    client = runner.connection.connected.client
+    worker = client.status(Deadline(30)).worker
+    hostile = far_store(model.data)
+    with pytest.raises(NetworkError, match=r"\(STORE of OUT\) covers bytes .* outside its buffer"):
+        runner.run(model.bundle, hostile, model.inputs)
+    assert client.status(Deadline(30)).worker == worker
+    answer = runner.run(model.bundle, model.data, model.inputs)
+    assert np.array_equal(answer.arrays[model.output], model.reference[model.output])
+
+
+def far_store(data: bytes) -> bytes:
+    """Return a bundle whose first STORE goes 64 MiB further, with all sums right."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    name = "programs/0/instructions.npy"
+    words = np.load(io.BytesIO(parts[name]))
+    words[int(np.argmax((words[:, 0] & np.uint64(7)) == 1)), 0] += np.uint64((64 << 20) // 16 << 25)
+    part = io.BytesIO()
+    np.save(part, words)
+    parts[name] = part.getvalue()
+    manifest = json.loads(parts["manifest.json"])
+    manifest["parts"][name]["sha256"] = hashlib.sha256(parts[name]).hexdigest()
+    parts["manifest.json"] = json.dumps(manifest).encode()
+    parts["manifest.json.sha256"] = hashlib.sha256(parts["manifest.json"]).hexdigest().encode()
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for part_name, contents in parts.items():
+            archive.writestr(part_name, contents)
+    return file.getvalue()
 
 
 def test_a_bundle_for_another_accelerator_is_refused_before_it_is_sent(model: Model, runner: BoardRunner) -> None:

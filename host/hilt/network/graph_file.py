@@ -7,7 +7,7 @@ from typing import Any
 
 from hilt.network.graph import Graph, Node, Tensor
 from hilt_runtime import Bundle, BundleError
-from hilt_runtime.archive import ArchiveError, open_archive
+from hilt_runtime.archive import ZipReadError, open_archive
 from hilt_runtime.arrays import ArraysError, decode_arrays, encode_arrays
 
 MEMBER = "reference.zip"
@@ -49,7 +49,7 @@ def graph_of(bundle: Bundle, data: bytes) -> Graph:
     try:
         with open_archive(data) as archive:
             contents = archive.read(MEMBER)
-    except ArchiveError as error:
+    except ZipReadError as error:
         raise BundleError(
             f"part {MEMBER} of {bundle.name} cannot be read ({error}): compile the network again"
         ) from None

@@ -132,7 +132,7 @@ def formats(parameters: VTAParameters, isa: IsaRevision) -> Formats:
     """The tables of this ISA. Raises FieldOverflowError, naming the field, where revision A or B cannot hold it."""
     table = isa_of_the_board.formats(isa_of_the_board.geometry(parameters.name), str(isa))
 
-    def form(words: int, fields: Iterable[isa_of_the_board.Field]) -> Format:
+    def form(words: int, fields: Iterable[isa_of_the_board.FieldPlace]) -> Format:
         return Format(words, tuple(Field(*field) for field in fields))
 
     return Formats(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hilt.vta.accelerator import Accelerator, load_parameters
 from hilt.vta.isa import INSTRUCTION, MemoryType, Opcode, encode
 from hilt_runtime.isa import geometry
-from hilt_runtime.program_check import Machine, ProgramCheckError, check_bounds
+from hilt_runtime.program_check import InstructionSet, ProgramCheckError, check_bounds
 
 ACCELERATORS = {name: Accelerator.for_parameters(load_parameters(name)) for name in ("pynq", "pynq_batched", "zcu102")}
 ACCELERATORS["rev_b"] = replace(ACCELERATORS["pynq"], isa=type(ACCELERATORS["pynq"].isa).B)
@@ -41,7 +41,7 @@ def is_refused(accelerator: Accelerator, row: dict[str, int], buffers: list[tupl
     record = np.zeros(1, dtype=INSTRUCTION)
     for name, value in row.items():
         record[name] = value
-    machine = Machine(geometry(accelerator.parameters.name), str(accelerator.isa))
+    machine = InstructionSet(geometry(accelerator.parameters.name), str(accelerator.isa))
     try:
         check_bounds(encode(record, accelerator), machine, buffers)
     except ProgramCheckError:

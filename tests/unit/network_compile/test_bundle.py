@@ -57,7 +57,7 @@ def test_a_truncated_bundle_is_refused(data: bytes, share: float) -> None:
 def test_an_altered_part_is_refused_by_its_hash(data: bytes) -> None:
     other = edited(data, "memory/0.npy", lambda contents: contents[:-1] + bytes([contents[-1] ^ 1]))
     with pytest.raises(
-        BundleError, match=r"m is no whole bundle \(part memory/0.npy was altered: its SHA-256 is \w{12}, the manifest says \w{12}"
+        BundleError, match=r"\(part memory/0.npy was altered: its SHA-256 is \w{12}, the manifest says \w{12}\)"
     ):
         read_bundle(other, "m")
 
@@ -96,9 +96,9 @@ def test_every_byte_that_is_flipped_is_noticed_or_means_nothing(data: bytes) -> 
         (lambda facts: facts["target"].pop("parameters"), "the target has no parameters"),
         (lambda facts: facts["steps"][0].update(kind="odd"), "there is a step of kind odd"),
         (lambda facts: facts["steps"].append({"kind": "vta", "name": "v", "program": 7}), "there is no program 7"),
-        (lambda facts: facts["constants"]["bias of conv0"].update(offset=-64), "offset of constant bias of conv0 cannot be -64"),
+        (lambda facts: facts["constants"]["bias of conv0"].update(offset=-64), "offset of constant .* cannot be -64"),
         (lambda facts: facts["memory"].update(activations=64), "buffer tensor .* lies outside of its memory"),
-        (lambda facts: facts["programs"][0].update(count=9999), r"a program's instructions are uint64 .*, not uint64 \(9999, 2\)"),
+        (lambda facts: facts["programs"][0].update(count=9999), r"instructions are uint64 .*, not uint64 \(9999, 2\)"),
         (lambda facts: facts["programs"][0]["relocations"][0].update(buffer="odd"), "there is no buffer odd"),
         (lambda facts: facts.update(parts=[1]), "it has no table of parts"),
     ],
