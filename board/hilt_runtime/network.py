@@ -11,7 +11,7 @@ import numpy as np
 from hilt_runtime import operators
 from hilt_runtime.bundle import Bundle, read_bundle
 from hilt_runtime.device import PynqDevice, VtaDevice
-from hilt_runtime.errors import DeviceError, InferenceError, InputError, MemoryNeededError, StepError
+from hilt_runtime.errors import DeviceError, InferenceError, InputError, MemoryNeededError, NetworkError, StepError
 from hilt_runtime.layout import fold, pack, unpack
 from hilt_runtime.native import library
 from hilt_runtime.native.inference import ForbiddenError, InferencePlan, ShapeChangedError
@@ -197,7 +197,14 @@ class Network:
 
     def _timed(self, step: Dict[str, Any], started: float, run: Callable[..., Any], state: Any) -> StepRun:
         began = time.perf_counter()
-        result = run(self, step, state)
+        try:
+            result = run(self, step, state)
+        except (NetworkError, ShapeChangedError, NotNativeError, ForbiddenError):
+            raise
+        except Exception as error:  # numpy raises many; none is more than this step's
+            what = step.get("op", step["kind"])
+            text = "step {} ({}) cannot be computed with these inputs: {}"
+            raise StepError(text.format(step["name"], what, str(error) or type(error).__name__)) from error
         return _run_of(step, began - started, time.perf_counter() - started, result)
 
     # --- placing ---
@@ -259,16 +266,11 @@ class Network:
     def _pack(self, step: Dict[str, Any], values: Dict[str, Any]) -> None:
         packed, data = self._packed[step["buffer"]], values[step["tensor"]]
         if data.dtype != np.int8:
-            text = "step {} cannot pack {}: VTA takes int8"
-            raise StepError(text.format(step["name"], data.dtype))
-        try:
-            if "fold" in step:
-                fold(data, packed, **step["fold"])
-            else:
-                pack(data, packed)
-        except Exception as error:
-            text = "step {} cannot pack {} {} into {}: {}"
-            raise StepError(text.format(step["name"], data.dtype, data.shape, packed.shape, error)) from error
+            raise TypeError("VTA takes int8, the tensor is {}".format(data.dtype))
+        if "fold" in step:
+            fold(data, packed, **step["fold"])
+        else:
+            pack(data, packed)
         self._views[step["buffer"]].flush()
 
     def _unpack(self, step: Dict[str, Any], values: Dict[str, Any]) -> None:
@@ -295,7 +297,7 @@ class Network:
             if len(outputs) < len(step["outputs"]):
                 raise ValueError("it makes {} tensors, not {}".format(len(outputs), len(step["outputs"])))
             return outputs
-        except Exception as error:  # numpy and the operators raise many; none is more than this step's
+        except Exception as error:
             text = "step {} ({}) cannot be computed with these inputs: {}"
             raise StepError(text.format(step["name"], step["op"], str(error) or type(error).__name__)) from error
 
