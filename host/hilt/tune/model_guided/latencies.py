@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from hilt.tune.model_guided.gaussian_process import GaussianProcess, Inputs, Kernel
 from hilt.tune.model_guided.initial_design import InitialDesign
-from hilt.tune.model_guided.posterior import MachineFit, Posterior
+from hilt.tune.model_guided.posterior import FAR_ERROR, MachineFit, Posterior
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -38,7 +38,7 @@ class Latencies:
     def __init__(self, design: InitialDesign) -> None:
         self._initial_design = design
         self._fits = [MachineFit(entry, design.candidates) for entry in design.hypotheses]
-        self._posterior = Posterior(self._fits, design.candidates)
+        self._posterior = Posterior(self._fits, design.candidates, design.regions)
         self._fitted = self._weighed = 0
         self._expected: dict[int, tuple[float, float]] = {}
         self._errors: list[float] = []
@@ -72,10 +72,12 @@ class Latencies:
 
     def learn(self, new: dict[int, float], measured: dict[int, float]) -> None:
         """Learn `new` logarithms of latencies in nominal cycles by row; `measured` are all so far."""
+        best = min(measured.values(), default=0.0)
         for row, latency in new.items():
             if row in self._expected:
                 mean, deviation = self._expected.pop(row)
-                self._errors.append(min(((latency - mean) / max(deviation, 1e-4)) ** 2, 25.0))
+                deviation = np.hypot(max(deviation, 1e-4), FAR_ERROR * (latency - best))
+                self._errors.append(min(((latency - mean) / deviation) ** 2, 25.0))
         self._guess = None
         if len(measured) < _FIRST_FIT or not new:
             return

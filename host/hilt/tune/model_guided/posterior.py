@@ -9,7 +9,7 @@ evidence.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +19,15 @@ from hilt.tune.model_guided.candidates import Candidates
 from hilt.tune.model_guided.gaussian_process import Distances, GaussianProcess, Inputs, Kernel, distances_between, weigh
 from hilt.tune.model_guided.initial_design import Hypotheses
 from hilt.tune.model_guided.machines import Machine
+from hilt.tune.model_guided.regions import Regions
 from hilt.tune.model_guided.shortlist import RowPrediction
+from hilt.tune.model_guided.steps import DEVIATION, find_steps
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
+Steps = tuple[int, ...]
+"""Parts of the space that one factor each belongs to."""
 
 _FASTEST_FITTED, _OTHERS_FITTED = 20, 12
 """Numbers of latencies for the fit of the coordinates: the fastest, and others from fast to slow.
@@ -49,6 +53,10 @@ _COMPONENTS = 6
 _NEGLIGIBLE = 0.01
 """Share of the best component's weight below which a component is left out."""
 
+FAR_ERROR = 0.02
+"""Error of every model far from the best, as a share of the distance from it in logarithms."""
+_TIGHT = (Kernel(amplitude=0.003, length=1.0, noise=0.001), Kernel(amplitude=0.03, length=1.0, noise=0.01))
+"""Errors beside which steps are looked for."""
 _STEPS, _FEWER_STEPS = 6, 3
 """Gauss-Newton steps of a fit: at first, and from the last coordinates once there are many latencies."""
 
@@ -149,12 +157,13 @@ class Component:
 class Posterior:
     """The mixture over machine models and kernels, given measurements."""
 
-    def __init__(self, fits: list[MachineFit], candidates: Candidates) -> None:
+    def __init__(self, fits: list[MachineFit], candidates: Candidates, regions: Regions) -> None:
         self._fits = fits
+        self._regions = regions
         self._places = Inputs(candidates.smooth, np.zeros((len(candidates), 0)), None, candidates.knobs.indicators)
         """The candidates without linear directions: distances do not depend on them."""
         self.components: list[Component] = []
-        self._kernels: list[tuple[MachineFit, Kernel, float]] = []
+        self._kernels: list[tuple[MachineFit, Steps, Kernel, float]] = []
         self._observed: Rows = np.zeros(0, dtype=np.int64)
         self._evidence: dict[str, float] = {}
         """Log evidence of each model's best kernel, at its last weighing."""
@@ -172,12 +181,18 @@ class Posterior:
         scored = []
         for fit in self._standing(len(measured)):
             mean, inputs = fit.inputs()
-            grid = weigh(inputs[rows], observed - mean[rows], _AMPLITUDES, _LENGTHS, _NOISES, USUAL)
-            scored += [(fit, kernel, score + np.log(fit.machine.weight)) for kernel, score in grid]
-            self._evidence[fit.machine.name] = grid[0][1]
-        scored.sort(key=lambda entry: -entry[2])
-        least = scored[0][2] + np.log(_NEGLIGIBLE)
-        self._kernels = [entry for entry in scored[:_COMPONENTS] if entry[2] >= least]
+            seen, residual = _loosened(inputs[rows], observed), observed - mean[rows]
+            parts = self._regions.parts[rows]
+            choices = dict(_steps(seen, residual, parts))
+            found = []
+            for steps, cost in choices.items():
+                grid = weigh(_with_steps(seen, parts[:, steps]), residual, _AMPLITUDES, _LENGTHS, _NOISES, USUAL)
+                found += [(fit, steps, kernel, score - cost + np.log(fit.machine.weight)) for kernel, score in grid]
+            self._evidence[fit.machine.name] = max(score for _, _, _, score in found) - np.log(fit.machine.weight)
+            scored += found
+        scored.sort(key=lambda entry: -entry[3])
+        least = scored[0][3] + np.log(_NEGLIGIBLE)
+        self._kernels = [entry for entry in scored[:_COMPONENTS] if entry[3] >= least]
         self.condition(measured)
 
     def _standing(self, measurements: int) -> list[MachineFit]:
@@ -195,12 +210,13 @@ class Posterior:
         rows, observed = _fastest(measured, _MOST_OBSERVED)
         self._observed = rows
         distances = self._distances(rows)
-        weights = np.exp([score - self._kernels[0][2] for _, _, score in self._kernels])
+        weights = np.exp([score - self._kernels[0][3] for _, _, _, score in self._kernels])
         weights /= weights.sum()
         self.components = []
-        for (fit, kernel, _), weight in zip(self._kernels, weights.tolist(), strict=True):
+        for (fit, steps, kernel, _), weight in zip(self._kernels, weights.tolist(), strict=True):
             mean, inputs = fit.inputs()
-            process = GaussianProcess(kernel, inputs[rows], observed - mean[rows], distances)
+            inputs = _with_steps(inputs, self._regions.parts[:, steps])
+            process = GaussianProcess(kernel, _loosened(inputs[rows], observed), observed - mean[rows], distances)
             self.components.append(Component(weight, mean, inputs, process, fit.machine))
 
     def sharpen(self, rows: Rows) -> None:
@@ -239,6 +255,23 @@ class Posterior:
     def _distances(self, rows: Rows) -> Distances:
         """Return distances (n, observed) from rows to the observed ones, which all components share."""
         return distances_between(self._places[rows], self._places[self._observed])
+
+
+def _steps(seen: Inputs, residual: Floats, parts: Bools) -> list[tuple[Steps, float]]:
+    """Return the choices of parts with steps, none among them, and the cost of each."""
+    found = [find_steps(seen, residual, parts, kernel) for kernel in _TIGHT]
+    return [((), 0.0), *((tuple(steps), cost) for steps, cost in found)]
+
+
+def _with_steps(inputs: Inputs, parts: Bools) -> Inputs:
+    """Return inputs whose linear directions have a step for each of the `parts` (n, s) besides."""
+    return replace(inputs, linear=np.concatenate((inputs.linear, DEVIATION * parts), axis=1)) if parts.size else inputs
+
+
+def _loosened(inputs: Inputs, observed: Floats) -> Inputs:
+    """Return measured inputs with an error of their own that grows with the distance from the best."""
+    own = np.sqrt(inputs.own_variance + (FAR_ERROR * (observed - observed.min(initial=np.inf))) ** 2)
+    return replace(inputs, own=own)
 
 
 def _telling(rows: Rows) -> Rows:

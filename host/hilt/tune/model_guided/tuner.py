@@ -17,6 +17,7 @@ from hilt.tune.model_guided.candidates import Candidates, candidates_of
 from hilt.tune.model_guided.coverage import AVERSION, choose, confidence, covering
 from hilt.tune.model_guided.initial_design import InitialDesign, initial_design_of
 from hilt.tune.model_guided.latencies import Latencies
+from hilt.tune.model_guided.regions import Regions
 from hilt.tune.model_guided.shortlist import NEAR
 from hilt.tune.model_guided.validity import Validity
 from hilt.tune.one_thread import on_one_thread
@@ -55,6 +56,10 @@ _CURIOUS = 0.01
 """Aversion to failures while unknown rules must be found: a failure carries as much information as a success."""
 _WORTH_EXPLORING = 0.7
 """Largest expected distance (as a logarithm) from the best of an explored row."""
+_REACHABLE = 1.4
+"""Largest expected distance (as a logarithm) from the best of a row that a hidden step may make the best."""
+_HIDDEN_STEP = 0.5
+"""Probability that a hidden step makes a row of an unseen part the best, times the share of parts unseen."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +112,8 @@ class HiltTuner:
         rows = view.rows[choose(view.covers, asked, view.probability, view.mean, count - exploring, aversion)].tolist()
         self._asked.update(rows)
         rows += self._unfavoured(exploring)
+        if self._measured:
+            rows += self._unseen_rows(count - len(rows))
         doubtful = confidence(view.covers, np.isin(view.rows, list(self._asked))) < _SETTLED
         improbable = doubtful or not self._measured or self._options.stop_at > 1
         rows += self._others(count - len(rows), improbable)
@@ -142,6 +149,7 @@ class HiltTuner:
         view = self._current_view()
         measured = np.array([row in self._measured for row in view.rows.tolist()], dtype=np.bool_)
         covered = confidence(view.covers, measured) * float(np.exp(-view.overlooked))
+        covered *= 1 - _HIDDEN_STEP * self._regions.share(self._unseen(self._outcomes))
         return covered if len(self._outcomes) == len(self._candidates) else min(covered, _MOST_SURE)
 
     @on_one_thread
@@ -229,12 +237,34 @@ class HiltTuner:
         if not count:
             return []
         self._explored += count
+        chosen = self._unseen_rows(count)
+        count -= len(chosen)
         mean, _ = self._latencies.predict()
         rows = self._latencies.rows
         free = np.array([row not in self._asked for row in rows.tolist()], dtype=np.bool_)
         free &= (mean < mean.min() + _WORTH_EXPLORING) & (self._followed_probability() >= 0.5)
         eligible = rows[free]
-        return self._first_free(self._generator.permutation(eligible), count)
+        return chosen + self._first_free(self._generator.permutation(eligible), count)
+
+    def _unseen(self, outcomes: dict[int, bool]) -> Bools:
+        """Return a mask of the parts of the space without a valid trial."""
+        return self._regions.unseen(outcomes, self._distance() <= _REACHABLE)
+
+    def _unseen_rows(self, count: int) -> list[int]:
+        """Return trials of parts of the space that no trial has seen, those in flight included; the fastest first."""
+        if count < 1:
+            return []
+        in_flight = dict.fromkeys(self._asked - set(self._outcomes), True)
+        distance = self._distance()
+        worth = np.exp(-distance) * self._validity.probability(np.arange(len(self._candidates)))
+        worth[(distance > _REACHABLE) | np.isin(np.arange(len(worth)), list(self._asked))] = 0.0
+        rows = self._regions.choose(self._unseen({**self._outcomes, **in_flight}), worth, count)
+        return self._first_free(rows, count)
+
+    def _distance(self) -> Floats:
+        """Return the expected distance (n,) of each candidate from the best, as a logarithm: a rough estimate."""
+        estimate = self._latencies.estimate()
+        return np.asarray(estimate - estimate.min())
 
     def _others(self, count: int, improbable: bool) -> list[int]:
         """Return trials for the case that nothing stands out.
@@ -279,6 +309,10 @@ class HiltTuner:
     @cached_property
     def _validity(self) -> Validity:
         return Validity(self._initial_design.failure_priors, self._candidates.knobs)
+
+    @property
+    def _regions(self) -> Regions:
+        return self._initial_design.regions
 
     @cached_property
     def _latencies(self) -> Latencies:
