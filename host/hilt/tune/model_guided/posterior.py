@@ -39,9 +39,11 @@ _AMPLITUDES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 _LENGTHS = (0.5, 1.0, 2.0, None)
 _NOISES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 _MOST_OBSERVED = 144
-"""Number of measurements that the posterior is conditioned on: the fastest."""
+"""Number of measurements that the posterior is conditioned on: the fastest, and others from fast to slow."""
 _MOST_WEIGHED = 72
-"""Number of measurements by which models and kernels are weighed: the fastest."""
+"""Number of measurements by which models and kernels are weighed, chosen alike."""
+_SLOWER = 3
+"""One of as many of these measurements is from the others: without them a step between both would be forgotten."""
 _REFUTED = 30.0
 """Log evidence by which a model must lie behind the best to be dropped."""
 _MANY = 32
@@ -276,13 +278,19 @@ def _loosened(inputs: Inputs, observed: Floats) -> Inputs:
 
 def _telling(rows: Rows) -> Rows:
     """Return the rows (fastest first) that the coordinates are fitted to."""
-    others = rows[_FASTEST_FITTED:]
-    count = min(_OTHERS_FITTED, len(others))
-    spread = np.linspace(0, len(others) - 1, count).astype(np.int64) if count else np.zeros(0, dtype=np.int64)
-    return np.concatenate((rows[:_FASTEST_FITTED], others[spread]))
+    return _thinned(rows, _FASTEST_FITTED, _OTHERS_FITTED)
 
 
 def _fastest(measured: dict[int, float], most: int) -> tuple[Rows, Floats]:
-    """Return the rows and latencies of the fastest `most`, the fastest first."""
-    order = sorted(measured.items(), key=lambda pair: (pair[1], pair[0]))[:most]
-    return np.array([row for row, _ in order], dtype=np.int64), np.array([latency for _, latency in order])
+    """Return rows and latencies of at most `most` measurements: the fastest, and a share of the others."""
+    order = np.array(sorted(measured, key=lambda row: (measured[row], row)), dtype=np.int64)
+    rows = _thinned(order, most - most // _SLOWER, most // _SLOWER)
+    return rows, np.array([measured[row] for row in rows.tolist()])
+
+
+def _thinned(rows: Rows, first: int, others: int) -> Rows:
+    """Return the first rows, and so many others from first to last."""
+    rest = rows[first:]
+    count = min(others, len(rest))
+    spread = np.linspace(0, len(rest) - 1, count).astype(np.int64) if count else np.zeros(0, dtype=np.int64)
+    return np.concatenate((rows[:first], rest[spread]))

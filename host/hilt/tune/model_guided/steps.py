@@ -15,7 +15,7 @@ from hilt.tune.model_guided.gaussian_process import Inputs, Kernel
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-DEVIATION = 0.3
+DEVIATION = 0.5
 """Prior deviation of a step's logarithm."""
 _MOST = 3
 
