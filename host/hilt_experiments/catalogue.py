@@ -36,6 +36,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "certainty": Experiment(
         "hilt's certainty on machines of another structure, a thousand runs", "ours", "foreign:certainty", (30, 45)
     ),
+    "sides": Experiment("hilt's certainty where a step hides the best from the twin", "ours", "sides:sides", (15, 100)),
     "trials": Experiment("trials to within 1 % over AutoTVM's, every tuner", "ours", "headline:headline", (16, 120)),
     "mismatch": Experiment("the same on boards that a twin does not know", "ours", "headline:mismatch", (26, 600)),
     "informed": Experiment("hilt with and without the published rules of TVM", "ours", "headline:informed", (1, 20)),

@@ -40,6 +40,11 @@ class SideWorld:
     factor: float
     microseconds: Floats
 
+    @property
+    def optimum(self) -> float:
+        """The least latency in microseconds."""
+        return float(self.microseconds.min())
+
 
 def side_worlds(of: DatasetKey, problem: SharedTuningProblem, count: int, seed: int) -> list[SideWorld]:
     """Return the first `count` worlds of a seed in a subject's space; fewer where the space allows no more."""
