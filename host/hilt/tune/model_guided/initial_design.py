@@ -18,7 +18,7 @@ from hilt.tune.model_guided.lowered import LoweredPrograms
 from hilt.tune.model_guided.machines import Machine, TwinMachine, public_machines, spread, structural_families
 from hilt.tune.model_guided.memories import hypotheses
 from hilt.tune.model_guided.prediction import predictor_for
-from hilt.tune.model_guided.regions import Regions
+from hilt.tune.model_guided.parts import Parts
 from hilt.tune.model_guided.shortlist import Shortlist
 from hilt.tune.model_guided.structural import EstimatedTiming, StructuralEstimate, StructuralTiming, Timing
 from hilt.tune.model_guided.validity import FailurePrior, failure_priors
@@ -58,7 +58,7 @@ class InitialDesign:
     """The hypotheses, the twin's first."""
     rows: Rows
     """Rows that all hypotheses predict."""
-    regions: Regions
+    parts: Parts
 
 
 def initial_design_of(
@@ -97,7 +97,7 @@ def _initial_design(
         some = shortlist.include(rows)
         points = spread(machine, memories)
         found.append(Hypotheses(machine, shortlist, shortlist.exact(some, points), some, points))
-    return InitialDesign(candidates, known, found, rows, Regions(candidates))
+    return InitialDesign(candidates, known, found, rows, Parts(candidates))
 
 
 def _timing(lowered: LoweredPrograms, rough: StructuralEstimate) -> Timing:

@@ -38,7 +38,7 @@ class Latencies:
     def __init__(self, design: InitialDesign) -> None:
         self._initial_design = design
         self._fits = [MachineFit(entry, design.candidates) for entry in design.hypotheses]
-        self._posterior = Posterior(self._fits, design.candidates, design.regions)
+        self._posterior = Posterior(self._fits, design.candidates, design.parts)
         self._fitted = self._weighed = 0
         self._expected: dict[int, tuple[float, float]] = {}
         self._errors: list[float] = []

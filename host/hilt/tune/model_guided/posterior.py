@@ -19,7 +19,7 @@ from hilt.tune.model_guided.candidates import Candidates
 from hilt.tune.model_guided.gaussian_process import Distances, GaussianProcess, Inputs, Kernel, distances_between, weigh
 from hilt.tune.model_guided.initial_design import Hypotheses
 from hilt.tune.model_guided.machines import Machine
-from hilt.tune.model_guided.regions import Regions
+from hilt.tune.model_guided.parts import Parts
 from hilt.tune.model_guided.shortlist import RowPrediction
 from hilt.tune.model_guided.steps import DEVIATION, find_steps
 
@@ -159,9 +159,9 @@ class Component:
 class Posterior:
     """The mixture over machine models and kernels, given measurements."""
 
-    def __init__(self, fits: list[MachineFit], candidates: Candidates, regions: Regions) -> None:
+    def __init__(self, fits: list[MachineFit], candidates: Candidates, parts: Parts) -> None:
         self._fits = fits
-        self._regions = regions
+        self._parts = parts
         self._places = Inputs(candidates.smooth, np.zeros((len(candidates), 0)), None, candidates.knobs.indicators)
         """The candidates without linear directions: distances do not depend on them."""
         self.components: list[Component] = []
@@ -184,7 +184,7 @@ class Posterior:
         for fit in self._standing(len(measured)):
             mean, inputs = fit.inputs()
             seen, residual = _loosened(inputs[rows], observed), observed - mean[rows]
-            parts = self._regions.parts[rows]
+            parts = self._parts.masks[rows]
             choices = dict(_steps(seen, residual, parts))
             found = []
             for steps, cost in choices.items():
@@ -217,7 +217,7 @@ class Posterior:
         self.components = []
         for (fit, steps, kernel, _), weight in zip(self._kernels, weights.tolist(), strict=True):
             mean, inputs = fit.inputs()
-            inputs = _with_steps(inputs, self._regions.parts[:, steps])
+            inputs = _with_steps(inputs, self._parts.masks[:, steps])
             process = GaussianProcess(kernel, _loosened(inputs[rows], observed), observed - mean[rows], distances)
             self.components.append(Component(weight, mean, inputs, process, fit.machine))
 

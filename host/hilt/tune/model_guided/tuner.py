@@ -17,7 +17,7 @@ from hilt.tune.model_guided.candidates import Candidates, candidates_of
 from hilt.tune.model_guided.coverage import AVERSION, choose, confidence, covering
 from hilt.tune.model_guided.initial_design import InitialDesign, initial_design_of
 from hilt.tune.model_guided.latencies import Latencies
-from hilt.tune.model_guided.regions import Regions
+from hilt.tune.model_guided.parts import Parts
 from hilt.tune.model_guided.shortlist import NEAR
 from hilt.tune.model_guided.validity import Validity
 from hilt.tune.one_thread import on_one_thread
@@ -149,7 +149,7 @@ class HiltTuner:
         view = self._current_view()
         measured = np.array([row in self._measured for row in view.rows.tolist()], dtype=np.bool_)
         covered = confidence(view.covers, measured) * float(np.exp(-view.overlooked))
-        covered *= 1 - _HIDDEN_STEP * self._regions.share(self._unseen(self._outcomes))
+        covered *= 1 - _HIDDEN_STEP * self._parts.share(self._unseen(self._outcomes))
         return covered if len(self._outcomes) == len(self._candidates) else min(covered, _MOST_SURE)
 
     @on_one_thread
@@ -248,7 +248,7 @@ class HiltTuner:
 
     def _unseen(self, outcomes: dict[int, bool]) -> Bools:
         """Return a mask of the parts of the space without a valid trial."""
-        return self._regions.unseen(outcomes, self._distance() <= _REACHABLE)
+        return self._parts.unseen(outcomes, self._distance() <= _REACHABLE)
 
     def _unseen_rows(self, count: int) -> list[int]:
         """Return trials of parts of the space that no trial has seen, those in flight included; the fastest first."""
@@ -258,7 +258,7 @@ class HiltTuner:
         distance = self._distance()
         worth = np.exp(-distance) * self._validity.probability(np.arange(len(self._candidates)))
         worth[(distance > _REACHABLE) | np.isin(np.arange(len(worth)), list(self._asked))] = 0.0
-        rows = self._regions.choose(self._unseen({**self._outcomes, **in_flight}), worth, count)
+        rows = self._parts.choose(self._unseen({**self._outcomes, **in_flight}), worth, count)
         return self._first_free(rows, count)
 
     def _distance(self) -> Floats:
@@ -311,8 +311,8 @@ class HiltTuner:
         return Validity(self._initial_design.failure_priors, self._candidates.knobs)
 
     @property
-    def _regions(self) -> Regions:
-        return self._initial_design.regions
+    def _parts(self) -> Parts:
+        return self._initial_design.parts
 
     @cached_property
     def _latencies(self) -> Latencies:

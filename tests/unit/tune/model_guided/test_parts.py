@@ -5,7 +5,7 @@ import pytest
 
 from hilt.tune.model_guided.candidates import candidates_of
 from hilt.tune.model_guided.gaussian_process import Inputs, Kernel
-from hilt.tune.model_guided.regions import Regions
+from hilt.tune.model_guided.parts import Parts
 from hilt.tune.model_guided.steps import find_steps
 from hilt_experiments.datasets import subject
 from hilt_experiments.problem import SharedTuningProblem
@@ -20,11 +20,11 @@ def problem():
 
 def test_chosen_rows_see_every_part_and_each_knob_value(problem):
     candidates = candidates_of(problem)
-    regions = Regions(candidates)
+    parts = Parts(candidates)
     everywhere = np.ones(len(candidates), dtype=np.bool_)
-    rows = regions.choose(regions.unseen({}, everywhere), np.ones(len(candidates)), 100)
+    rows = parts.choose(parts.unseen({}, everywhere), np.ones(len(candidates)), 100)
     assert len(rows) <= 24
-    assert not regions.unseen(dict.fromkeys(rows.tolist(), True), everywhere).any()
+    assert not parts.unseen(dict.fromkeys(rows.tolist(), True), everywhere).any()
     for codes in candidates.knobs.codes.T:
         often = [value for value in np.unique(codes) if (codes == value).mean() >= 0.03]
         assert set(often) <= set(codes[rows].tolist())
@@ -32,19 +32,19 @@ def test_chosen_rows_see_every_part_and_each_knob_value(problem):
 
 def test_failed_trials_leave_a_part_unseen_until_there_are_two(problem):
     candidates = candidates_of(problem)
-    regions = Regions(candidates)
+    parts = Parts(candidates)
     everywhere = np.ones(len(candidates), dtype=np.bool_)
     part = 0
-    inside = np.flatnonzero(regions.parts[:, part])[:2].tolist()
-    assert regions.unseen({inside[0]: False}, everywhere)[part]
-    assert not regions.unseen(dict.fromkeys(inside, False), everywhere)[part]
-    assert not regions.unseen({inside[0]: True}, everywhere)[part]
+    inside = np.flatnonzero(parts.masks[:, part])[:2].tolist()
+    assert parts.unseen({inside[0]: False}, everywhere)[part]
+    assert not parts.unseen(dict.fromkeys(inside, False), everywhere)[part]
+    assert not parts.unseen({inside[0]: True}, everywhere)[part]
 
 
 def test_a_part_out_of_reach_is_not_asked_for(problem):
-    regions = Regions(candidates_of(problem))
-    reachable = ~regions.parts[:, 0]
-    assert not regions.unseen({}, reachable)[0]
+    parts = Parts(candidates_of(problem))
+    reachable = ~parts.masks[:, 0]
+    assert not parts.unseen({}, reachable)[0]
 
 
 def test_a_step_is_found_where_it_is_and_noise_is_none():

@@ -34,37 +34,37 @@ _FAILURES = 2
 """Failed trials after which a part counts as seen: it is probably not valid."""
 
 
-class Regions:
+class Parts:
     """The parts of the space, and how many trials of each ended."""
 
     def __init__(self, candidates: Candidates) -> None:
         distinct = {np.packbits(part).tobytes(): part for part in _parts(candidates) if _LEAST <= part.mean() < 1}
         parts = np.array(list(distinct.values()), dtype=np.bool_).reshape(-1, len(candidates))
-        self.parts: Bools = np.ascontiguousarray(parts.T)
+        self.masks: Bools = np.ascontiguousarray(parts.T)
         """Whether each row is in each part, (rows, parts)."""
 
     def unseen(self, outcomes: Mapping[int, bool], reachable: Bools) -> Bools:
         """Return a mask (parts,) of those with a `reachable` row and no valid trial; `outcomes` are validity by row."""
         rows = np.array(list(outcomes), dtype=np.int64)
         valid = np.array(list(outcomes.values()), dtype=np.bool_)
-        seen = self.parts[rows[valid]].any(axis=0) | (self.parts[rows[~valid]].sum(axis=0) >= _FAILURES)
-        return np.asarray(self.parts[reachable].any(axis=0) & ~seen)
+        seen = self.masks[rows[valid]].any(axis=0) | (self.masks[rows[~valid]].sum(axis=0) >= _FAILURES)
+        return np.asarray(self.masks[reachable].any(axis=0) & ~seen)
 
     def share(self, parts: Bools) -> float:
         """Return the share of these parts among all, 0 to 1."""
-        return float(parts.sum() / max(self.parts.shape[1], 1))
+        return float(parts.sum() / max(self.masks.shape[1], 1))
 
     def choose(self, parts: Bools, worth: Floats, count: int) -> Rows:
         """Return up to `count` rows that see the most of these parts, each times the row's `worth` (rows,)."""
         remaining = parts.copy()
         chosen: list[int] = []
         while len(chosen) < count and remaining.any():
-            gain = self.parts[:, remaining].sum(axis=1) * worth
+            gain = self.masks[:, remaining].sum(axis=1) * worth
             best = int(np.argmax(gain))
             if gain[best] <= 0:
                 break
             chosen.append(best)
-            remaining &= ~self.parts[best]
+            remaining &= ~self.masks[best]
         return np.array(chosen, dtype=np.int64)
 
 
