@@ -17,8 +17,8 @@ from hilt.tune.model_guided.candidates import Candidates
 from hilt.tune.model_guided.lowered import LoweredPrograms
 from hilt.tune.model_guided.machines import Machine, TwinMachine, public_machines, spread, structural_families
 from hilt.tune.model_guided.memories import hypotheses
-from hilt.tune.model_guided.prediction import predictor_for
 from hilt.tune.model_guided.parts import Parts
+from hilt.tune.model_guided.prediction import predictor_for
 from hilt.tune.model_guided.shortlist import Shortlist
 from hilt.tune.model_guided.structural import EstimatedTiming, StructuralEstimate, StructuralTiming, Timing
 from hilt.tune.model_guided.validity import FailurePrior, failure_priors
