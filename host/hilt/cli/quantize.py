@@ -21,7 +21,7 @@ _AUTO_DECIBELS = 20.0
 
 
 def quantize(
-    model: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="A model in float, or quantised by others.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="An .onnx or .tflite model, in float or quantised by others.")],
     calibration: Annotated[
         Path, typer.Option("--calibration", metavar="DATA.npz", help="Inputs by name, (samples, ...); or one .npy.")
     ],
@@ -45,7 +45,7 @@ def quantize(
     search: Annotated[bool, typer.Option(help="Improve the scales by their effect on the outputs.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Quantise a network to int8 with power-of-two scales, and print the cost."""
+    """Quantise a network (ONNX, TFLite) to int8 with power-of-two scales, and print the cost."""
     from hilt.network.quantize.files import quantise_file, write_model
 
     check_folder(output)

@@ -10,6 +10,7 @@ import numpy as np
 
 from hilt.network.onnx_affine import fold_affine
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode, infer_shapes, new_constant, reshape_node
+from hilt.network.onnx_layouts import cancel_layouts
 from hilt.network.onnx_products import plain_product
 from hilt.network.onnx_sinking import move_reshapes_back
 from hilt.network.onnx_transposed import lower_transposed
@@ -41,6 +42,8 @@ def canonicalise(graph: OnnxGraph) -> None:
     ):
         _each_node(graph, rewrite)
         infer_shapes(graph)
+    cancel_layouts(graph)
+    _each_node(graph, _means)  # a mean over the image may show only now
     move_reshapes_back(graph)
     fold_affine(graph)
     _each_node(graph, _adjacent_reshapes)

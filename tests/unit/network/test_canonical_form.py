@@ -355,3 +355,39 @@ def test_a_fused_product_keeps_its_factor_and_transposition() -> None:
     node = helper.make_node("FusedMatMul", ["x", "w"], ["y"], domain="com.microsoft", alpha=0.5, transB=1)
     operators = assert_same(model_of([node], {"x": (4, 6)}, {"w": normal(8, 6)}), {"x": normal(4, 6)})
     assert operators["FusedMatMul"] == 0
+
+
+def test_layouts_of_converters_cancel_behind_the_operators_between() -> None:
+    """NHWC models: Transposes around each layer meet, and a dense layer behind a flatten takes its columns in order."""
+    random = np.random.default_rng(3)
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["f"], perm=[0, 3, 1, 2]),
+        helper.make_node("Conv", ["f", "w"], ["a"], pads=[1] * 4),
+        helper.make_node("Transpose", ["a"], ["l"], perm=[0, 2, 3, 1]),
+        helper.make_node("Add", ["l", "bias"], ["b"]),
+        helper.make_node("Relu", ["b"], ["r"]),
+        helper.make_node("Pad", ["r", "pads"], ["p"]),
+        helper.make_node("Slice", ["p", "start", "end", "axes"], ["c"]),
+        helper.make_node("Concat", ["c", "c"], ["d"], axis=3),
+        helper.make_node("Transpose", ["d"], ["g"], perm=[0, 3, 1, 2]),
+        helper.make_node("Conv", ["g", "v"], ["h"]),
+        helper.make_node("Transpose", ["h"], ["i"], perm=[0, 2, 3, 1]),
+        helper.make_node("Flatten", ["i"], ["k"]),
+        helper.make_node("MatMul", ["k", "m"], ["y"]),
+        helper.make_node("ReduceMean", ["i"], ["z"], axes=[1, 2], keepdims=0),
+    ]
+    constants = {
+        "w": random.normal(size=(4, 3, 3, 3)), "bias": random.normal(size=(4,)), "v": random.normal(size=(5, 8, 1, 1)),
+        "m": random.normal(size=(5 * 7 * 5, 6)),
+    }  # fmt: skip
+    made = {name: value.astype(np.float32) for name, value in constants.items()} | {
+        "pads": np.array([0, 1, 0, 0, 0, 0, 1, 0]), "start": np.array([1]), "end": np.array([6]), "axes": np.array([1]),
+    }  # fmt: skip
+    model = model_of(nodes, {"x": (1, 6, 6, 3)}, made, ("y", "z"))
+    graph = canonical(model)
+    ops = [node.op for node in graph.nodes]
+    assert ops.count("Transpose") == 1 and ops[:3] == ["Transpose", "Conv", "Relu"] and "GlobalAveragePool" in ops
+    data = random.normal(size=(1, 6, 6, 3)).astype(np.float32)
+    given = Runner(graph, graph.outputs).run({"x": data})
+    for wanted, name in zip(run_float(model, {"x": data}), graph.outputs, strict=True):
+        np.testing.assert_allclose(given[name], wanted, rtol=1e-4, atol=1e-4)

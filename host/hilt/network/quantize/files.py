@@ -13,6 +13,8 @@ from hilt.network.onnx_graph import OnnxGraph, load_graph, to_model
 from hilt.network.onnx_simplify import fix
 from hilt.network.onnx_unquantise import is_quantised, unquantise
 from hilt.network.quantize.quantizer import Quantisation, quantise
+from hilt.network.tflite.convert import load_tflite
+from hilt.network.tflite.reader import SUFFIX
 
 
 def quantise_file(
@@ -48,7 +50,7 @@ def quantise_file(
         CalibrationError: The data does not fit the model.
     """
     arrays = read_arrays(calibration)
-    graph = load_graph(path)
+    graph = load_tflite(path) if path.suffix == SUFFIX else load_graph(path)
     declared = dict(graph.dtypes)
     fix(graph, {**shapes_from(arrays, graph, labels), **(shapes or {})}, values or {})
     notes = []

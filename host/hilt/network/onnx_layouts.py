@@ -1,0 +1,175 @@
+"""Transposes from channels first to channels last, moved behind the operators that follow, until two meet and cancel.
+
+Converters from TensorFlow leave them around each window. Moved away, a layer's operators follow it directly and fuse.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilt.network.elementwise import BINARY, UNARY
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant, reshape_node
+
+LAST = [0, 2, 3, 1]
+"""Channels first to channels last: axis a of the result is axis LAST[a] of the source."""
+FIRST = [0, 3, 1, 2]
+
+
+def cancel_layouts(graph: OnnxGraph) -> None:
+    """Rewrite in place."""
+    producers: dict[str, OnnxNode] = {}
+    nodes: list[OnnxNode] = []
+    for node in graph.nodes:
+        for made in _rewritten(graph, node, producers) or [node]:
+            nodes.append(made)
+            producers.update((name, made) for name in made.outputs if name)
+    graph.nodes = nodes
+    for node in [node for node in nodes if node.op == "Identity" and not node.domain]:
+        if node.outputs[0] not in graph.outputs:
+            graph.replace(node.outputs[0], node.inputs[0])
+    _fold_into_products(graph)
+    graph.remove_unused()
+
+
+def _rewritten(graph: OnnxGraph, node: OnnxNode, producers: dict[str, OnnxNode]) -> list[OnnxNode] | None:
+    if node.domain or len(node.outputs) != 1 or node.subgraphs():
+        return None
+    if node.op == "Transpose":
+        return _joined(graph, node, producers)
+    sources = [_source(graph, name, producers) for name in node.inputs]
+    if not any(sources):
+        return None
+    if node.op == "ReduceMean" and not node.attributes.get("keepdims", 1):
+        return _mean(graph, node, sources[0])
+    return _moved(graph, node, sources)
+
+
+def _source(graph: OnnxGraph, name: str, producers: dict[str, OnnxNode]) -> str:
+    """Return the tensor with channels first behind a tensor with channels last, empty if there is none."""
+    maker = producers.get(name)
+    if maker is None or maker.domain or maker.op != "Transpose" or list(maker.attributes["perm"]) != LAST:
+        return ""
+    return maker.inputs[0]
+
+
+def _joined(graph: OnnxGraph, node: OnnxNode, producers: dict[str, OnnxNode]) -> list[OnnxNode] | None:
+    """Join a Transpose with the one before it; one that moves axes of size 1 only is a Reshape."""
+    source, perm = node.inputs[0], list(node.attributes.get("perm", range(len(graph.shape(node.inputs[0])))[::-1]))
+    maker = producers.get(source)
+    if maker is not None and maker.op == "Transpose" and not maker.domain:
+        source, perm = maker.inputs[0], [maker.attributes["perm"][axis] for axis in perm]
+    if perm == sorted(perm):
+        return [OnnxNode(node.name, "Identity", [source], list(node.outputs))]
+    shape = graph.shape(source)
+    if (moved := [axis for axis in perm if shape[axis] != 1]) == sorted(moved):
+        return [reshape_node(graph, node.name, source, node.outputs[0], tuple(shape[axis] for axis in perm))]
+    return [OnnxNode(node.name, "Transpose", [source], list(node.outputs), {"perm": perm})]
+
+
+def _mean(graph: OnnxGraph, node: OnnxNode, source: str) -> list[OnnxNode] | None:
+    """Return the mean over height and width of the tensor with channels first."""
+    axes = node.attributes.get("axes")
+    if axes is None and len(node.inputs) > 1 and node.inputs[1] in graph.constants:
+        axes = graph.constants[node.inputs[1]].tolist()
+    if axes is None or sorted(axis % 4 for axis in axes) != [1, 2] or not source:
+        return None
+    inputs, attributes = [source], {**node.attributes, "axes": [2, 3]}
+    if "axes" not in node.attributes:
+        inputs.append(new_constant(graph, f"{node.name}.axes", np.array([2, 3], np.int64)))
+        del attributes["axes"]
+    return [OnnxNode(node.name, node.op, inputs, list(node.outputs), attributes)]
+
+
+def _moved(graph: OnnxGraph, node: OnnxNode, sources: list[str]) -> list[OnnxNode] | None:
+    """Return the operator on tensors with channels first, and the Transpose behind it; None if it cannot move."""
+    attributes = dict(node.attributes)
+    if node.op in UNARY or node.op in BINARY or node.op in ("Identity", "Where"):
+        inputs = _turned_all(graph, node, sources)
+    elif node.op == "Concat":
+        inputs = sources if all(sources) else None
+        attributes["axis"] = LAST[attributes.get("axis", 0) % 4]
+    elif node.op == "Pad" and (len(node.inputs) < 4 or not node.inputs[3]):
+        inputs = _padded(graph, node, sources[0])
+    elif node.op == "Slice":
+        inputs = _sliced(graph, node, sources[0])
+    else:
+        return None
+    if inputs is None:
+        return None
+    shape = graph.shape(node.outputs[0])
+    if len(shape) != 4:
+        return None
+    result = graph.unique(f"{node.name}.first")
+    graph.shapes[result] = tuple(shape[axis] for axis in FIRST)
+    graph.dtypes[result] = graph.dtypes.get(node.outputs[0], "float32")
+    return [
+        OnnxNode(node.name, node.op, inputs, [result], attributes),
+        OnnxNode(f"{node.name}.last", "Transpose", [result], list(node.outputs), {"perm": list(LAST)}),
+    ]
+
+
+def _turned_all(graph: OnnxGraph, node: OnnxNode, sources: list[str]) -> list[str] | None:
+    """Return an element-wise operator's inputs with channels first; None if one is neither turned nor constant."""
+    inputs = []
+    for name, source in zip(node.inputs, sources, strict=True):
+        constant = graph.constants.get(name)
+        if source or not name:
+            inputs.append(source)
+        elif constant is None or constant.ndim > 4:
+            return None
+        elif constant.size == 1:
+            inputs.append(name)
+        else:
+            full = constant.reshape((1,) * (4 - constant.ndim) + constant.shape)
+            inputs.append(new_constant(graph, f"{name}.first", full.transpose(FIRST)))
+    return inputs
+
+
+def _padded(graph: OnnxGraph, node: OnnxNode, source: str) -> list[str] | None:
+    pads = graph.constants.get(node.inputs[1])
+    if pads is None or not source:
+        return None
+    turned: NDArray[Any] = pads.reshape(2, 4)[:, FIRST].reshape(-1)
+    return [source, new_constant(graph, f"{node.name}.pads_first", turned), *node.inputs[2:]]
+
+
+def _sliced(graph: OnnxGraph, node: OnnxNode, source: str) -> list[str] | None:
+    if not source or len(node.inputs) < 3:
+        return None
+    starts = graph.constants.get(node.inputs[1])
+    axes = graph.constants.get(node.inputs[3]) if len(node.inputs) > 3 and node.inputs[3] else None
+    if starts is None or (axes is None and len(node.inputs) > 3 and node.inputs[3]):
+        return None
+    given = np.arange(len(starts)) if axes is None else axes
+    turned = np.array([LAST[int(axis) % 4] for axis in given], np.int64)
+    return [source, *node.inputs[1:3], new_constant(graph, f"{node.name}.axes_first", turned), *node.inputs[4:]]
+
+
+def _fold_into_products(graph: OnnxGraph) -> None:
+    """Let a dense layer behind a flattened image with channels last read channels first: its columns change places."""
+    producers, consumers = graph.producers(), graph.consumers()
+    for node in graph.nodes:
+        if node.op != "Reshape" or node.domain or node.outputs[0] in graph.outputs:
+            continue
+        source = _source(graph, node.inputs[0], producers)
+        readers = consumers.get(node.outputs[0], [])
+        after = graph.shape(node.outputs[0])
+        if not source or len(after) != 2 or after[0] != graph.shape(source)[0]:
+            continue
+        if not readers or not all(_is_dense(graph, reader, node.outputs[0]) for reader in readers):
+            continue
+        _, channels, height, width = graph.shape(source)
+        places = np.arange(height * width * channels).reshape(height, width, channels).transpose(2, 0, 1).reshape(-1)
+        node.inputs[0] = source
+        for reader in readers:
+            turned = np.ascontiguousarray(graph.constants[reader.inputs[1]][:, places])
+            reader.inputs[1] = new_constant(graph, f"{reader.name}.columns", turned)
+
+
+def _is_dense(graph: OnnxGraph, node: OnnxNode, data: str) -> bool:
+    return node.op == "Gemm" and node.inputs[0] == data and node.inputs[1] in graph.constants and bool(
+        node.attributes.get("transB", 0)
+    )  # fmt: skip

@@ -1,0 +1,426 @@
+"""TFLite's operators, each as ONNX nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hilt.network.onnx_graph import OnnxError
+from hilt.network.tflite.convert import Converter
+from hilt.network.tflite.reader import TfliteOperator
+
+_SAME = 0
+
+Convert = Callable[[Converter, TfliteOperator], None]
+
+
+def _padding(options: Any) -> str:
+    return "SAME_UPPER" if options.Padding() == _SAME else "VALID"
+
+
+def _layer(c: Converter, op: TfliteOperator, weights: np.ndarray[Any, Any], options: Any, group: int) -> None:
+    """Add a convolution with weights (CO, CI / group, KH, KW)."""
+    inputs = [c.channels_first(c.name(op, 0)), c.constant("weights", np.ascontiguousarray(weights))]
+    if c.tensor(op, 2) is not None:
+        inputs.append(c.constant("bias", c.value(op, 2)))
+    result = c.add(
+        "Conv", inputs, auto_pad=_padding(options), group=group, kernel_shape=list(weights.shape[2:]),
+        strides=[options.StrideH(), options.StrideW()],
+        dilations=[options.DilationHFactor(), options.DilationWFactor()],
+    )  # fmt: skip
+    c.finish(op, result, options.FusedActivationFunction(), turned=True)
+
+
+def _conv(c: Converter, op: TfliteOperator) -> None:
+    weights, options = c.value(op, 1).transpose(0, 3, 1, 2), op.option("Conv2DOptions")
+    data = c.tensor(op, 0)
+    channels = data.shape[-1] if data is not None and data.shape else None
+    _layer(c, op, weights, options, (channels or weights.shape[1]) // weights.shape[1])
+
+
+def _depthwise(c: Converter, op: TfliteOperator) -> None:
+    weights, options = c.value(op, 1).transpose(3, 0, 1, 2), op.option("DepthwiseConv2DOptions")
+    _layer(c, op, weights, options, len(weights) // max(options.DepthMultiplier(), 1))
+
+
+def _transposed(c: Converter, op: TfliteOperator) -> None:
+    options, weights = op.option("TransposeConvOptions"), c.value(op, 1).transpose(3, 0, 1, 2)
+    inputs = [c.channels_first(c.name(op, 2)), c.constant("weights", np.ascontiguousarray(weights))]
+    if c.tensor(op, 3) is not None:
+        inputs.append(c.constant("bias", c.value(op, 3)))
+    size = [int(value) for value in c.value(op, 0)[1:3]]
+    data = c.tensor(op, 2)
+    assert data is not None
+    strides, kernel = [options.StrideH(), options.StrideW()], list(weights.shape[2:])
+    pads, extra = [0, 0, 0, 0], [0, 0]
+    for axis in (0, 1):
+        given = data.shape[1 + axis]
+        if given is None:
+            raise OnnxError(f"{c.model.name}: {op.name} makes {c.output(op).name} of an open size")
+        spare = (given - 1) * strides[axis] + kernel[axis] - size[axis]
+        pads[axis], pads[2 + axis] = max(spare, 0) // 2, max(spare, 0) - max(spare, 0) // 2
+        extra[axis] = max(-spare, 0)
+    result = c.add("ConvTranspose", inputs, kernel_shape=kernel, strides=strides, pads=pads, output_padding=extra)
+    c.finish(op, result, options.FusedActivationFunction(), turned=True)
+
+
+def _dense(c: Converter, op: TfliteOperator) -> None:
+    options, weights = op.option("FullyConnectedOptions"), c.value(op, 1)
+    data = c.name(op, 0)
+    if not options.KeepNumDims():
+        data = c.add("Reshape", [data, c.constant("rows", np.array([-1, weights.shape[1]], np.int64))])
+    result = c.add("MatMul", [data, c.constant("weights", np.ascontiguousarray(weights.T))])
+    if c.tensor(op, 2) is not None:
+        result = c.add("Add", [result, c.name(op, 2)])
+    c.finish(op, result, options.FusedActivationFunction())
+
+
+def _pool(kind: str) -> Convert:
+    def convert(c: Converter, op: TfliteOperator) -> None:
+        options = op.option("Pool2DOptions")
+        result = c.add(
+            kind, [c.channels_first(c.name(op, 0))], auto_pad=_padding(options),
+            kernel_shape=[options.FilterHeight(), options.FilterWidth()],
+            strides=[options.StrideH(), options.StrideW()],
+        )  # fmt: skip
+        c.finish(op, result, options.FusedActivationFunction(), turned=True)
+
+    return convert
+
+
+def _binary(kind: str, options: str = "") -> Convert:
+    def convert(c: Converter, op: TfliteOperator) -> None:
+        given = op.option(options) if options else None
+        result = c.add(kind, [c.name(op, 0), c.name(op, 1)])
+        c.finish(op, result, 0 if given is None else given.FusedActivationFunction())
+
+    return convert
+
+
+def _unary(kind: str, **attributes: Any) -> Convert:
+    def convert(c: Converter, op: TfliteOperator) -> None:
+        c.finish(op, c.add(kind, [c.name(op, 0)], **attributes))
+
+    return convert
+
+
+def _clip(low: float, high: float) -> Convert:
+    def convert(c: Converter, op: TfliteOperator) -> None:
+        bounds = [c.constant("bound", np.float32(bound)) for bound in (low, high)]
+        c.finish(op, c.add("Clip", [c.name(op, 0), *bounds]))
+
+    return convert
+
+
+def _leaky(c: Converter, op: TfliteOperator) -> None:
+    c.finish(op, c.add("LeakyRelu", [c.name(op, 0)], alpha=float(op.option("LeakyReluOptions").Alpha())))
+
+
+def _gelu(c: Converter, op: TfliteOperator) -> None:
+    data, options = c.name(op, 0), op.option("GeluOptions")
+    half, one = c.constant("half", np.float32(0.5)), c.constant("one", np.float32(1))
+    if options is not None and options.Approximate():
+        cube = c.add("Mul", [c.add("Mul", [data, data]), data])
+        term = c.add("Mul", [cube, c.constant("cubic", np.float32(0.044715))])
+        inner = c.add("Mul", [c.add("Add", [data, term]), c.constant("root", np.float32(np.sqrt(2 / np.pi)))])
+        gate = c.add("Tanh", [inner])
+    else:
+        gate = c.add("Erf", [c.add("Mul", [data, c.constant("root", np.float32(np.sqrt(0.5)))])])
+    c.finish(op, c.add("Mul", [c.add("Mul", [data, half]), c.add("Add", [gate, one])]))
+
+
+def _softmax(c: Converter, op: TfliteOperator) -> None:
+    data, beta = c.name(op, 0), float(op.option("SoftmaxOptions").Beta())
+    if beta != 1:
+        data = c.add("Mul", [data, c.constant("beta", np.float32(beta))])
+    c.finish(op, c.add("Softmax", [data], axis=-1))
+
+
+def _rsqrt(c: Converter, op: TfliteOperator) -> None:
+    c.finish(op, c.add("Reciprocal", [c.add("Sqrt", [c.name(op, 0)])]))
+
+
+def _square(c: Converter, op: TfliteOperator) -> None:
+    c.finish(op, c.add("Mul", [c.name(op, 0), c.name(op, 0)]))
+
+
+def _squared_difference(c: Converter, op: TfliteOperator) -> None:
+    difference = c.add("Sub", [c.name(op, 0), c.name(op, 1)])
+    c.finish(op, c.add("Mul", [difference, difference]))
+
+
+def _reduce(kind: str) -> Convert:
+    def convert(c: Converter, op: TfliteOperator) -> None:
+        axes = [int(axis) for axis in c.value(op, 1).reshape(-1)]
+        keep = int(bool(op.option("ReducerOptions").KeepDims()))
+        if kind == "ReduceSum":  # the only one whose axes are an input at this operator set
+            result = c.add(kind, [c.name(op, 0), c.constant("axes", np.array(axes, np.int64))], keepdims=keep)
+        else:
+            result = c.add(kind, [c.name(op, 0)], axes=axes, keepdims=keep)
+        c.finish(op, result)
+
+    return convert
+
+
+def _reshape(c: Converter, op: TfliteOperator) -> None:
+    if op.name == "RESHAPE" and c.tensor(op, 1) is not None:
+        c.finish(op, c.add("Reshape", [c.name(op, 0), c.integers(op, 1)]))
+        return
+    shape = c.output(op).shape
+    if sum(size is None for size in shape) > 1:
+        raise OnnxError(f"{c.model.name}: {op.name} makes {c.output(op).name} of an open shape; fix the shapes first")
+    sizes = np.array([-1 if size is None else size for size in shape], np.int64)
+    c.finish(op, c.add("Reshape", [c.name(op, 0), c.constant("shape", sizes)]))
+
+
+def _shape(c: Converter, op: TfliteOperator) -> None:
+    result = c.add("Shape", [c.name(op, 0)])
+    c.finish(op, c.add("Cast", [result], to=6) if c.output(op).dtype == "int32" else result)
+
+
+def _broadcast(c: Converter, op: TfliteOperator) -> None:
+    c.finish(op, c.add("Expand", [c.name(op, 0), c.integers(op, 1)]))
+
+
+def _fill(c: Converter, op: TfliteOperator) -> None:
+    c.finish(op, c.add("Expand", [c.name(op, 1), c.integers(op, 0)]))
+
+
+def _tile(c: Converter, op: TfliteOperator) -> None:
+    c.finish(op, c.add("Tile", [c.name(op, 0), c.integers(op, 1)]))
+
+
+def _pad(c: Converter, op: TfliteOperator) -> None:
+    pads = c.constant("pads", c.value(op, 1).astype(np.int64).T.reshape(-1))
+    inputs = [c.name(op, 0), pads]
+    if op.name == "PADV2":
+        inputs.append(c.constant("filling", np.float32(c.value(op, 2).reshape(()))))
+    mode = "constant"
+    if op.name == "MIRROR_PAD":
+        if op.option("MirrorPadOptions").Mode() != 0:
+            raise OnnxError(f"{c.model.name}: MIRROR_PAD in symmetric mode makes {c.output(op).name}; use reflect")
+        mode = "reflect"
+    c.finish(op, c.add("Pad", inputs, mode=mode))
+
+
+def _concat(c: Converter, op: TfliteOperator) -> None:
+    options = op.option("ConcatenationOptions")
+    result = c.add("Concat", [c.name(op, place) for place in range(len(op.inputs))], axis=options.Axis())
+    c.finish(op, result, options.FusedActivationFunction())
+
+
+def _transpose(c: Converter, op: TfliteOperator) -> None:
+    c.finish(op, c.add("Transpose", [c.name(op, 0)], perm=[int(axis) for axis in c.value(op, 1)]))
+
+
+def _slice(c: Converter, op: TfliteOperator) -> None:
+    begin, size = (c.value(op, place).astype(np.int64) for place in (1, 2))
+    end = np.where(size < 0, np.iinfo(np.int64).max, begin + size)
+    c.finish(op, c.add("Slice", [c.name(op, 0), c.constant("begin", begin), c.constant("end", end)]))
+
+
+def _strided_slice(c: Converter, op: TfliteOperator) -> None:
+    options = op.option("StridedSliceOptions")
+    if options.EllipsisMask() or options.NewAxisMask():
+        raise OnnxError(f"{c.model.name}: STRIDED_SLICE with an ellipsis or a new axis makes {c.output(op).name}")
+    begin, end, step = (c.value(op, place).astype(np.int64).copy() for place in (1, 2, 3))
+    last, dropped = np.iinfo(np.int64).max, []
+    for axis in range(len(begin)):
+        forward = step[axis] > 0
+        if options.ShrinkAxisMask() >> axis & 1:
+            dropped.append(axis)
+            end[axis], step[axis] = last if begin[axis] == -1 else begin[axis] + 1, 1
+            continue
+        if options.BeginMask() >> axis & 1:
+            begin[axis] = 0 if forward else last
+        if options.EndMask() >> axis & 1:
+            end[axis] = last if forward else -last
+    places = (begin, end, np.arange(len(begin), dtype=np.int64), step)
+    result = c.add("Slice", [c.name(op, 0), *(c.constant("places", value) for value in places)])
+    if dropped:
+        result = c.add("Squeeze", [result, c.constant("axes", np.array(dropped, np.int64))])
+    c.finish(op, result)
+
+
+def _split(c: Converter, op: TfliteOperator) -> None:
+    data, axis = (1, 0) if op.name == "SPLIT" else (0, 2)
+    place = int(c.value(op, axis).reshape(()))
+    inputs = [c.name(op, data)]
+    if op.name == "SPLIT_V":
+        inputs.append(c.constant("sizes", c.value(op, 1).astype(np.int64)))
+    c.add_several("Split", inputs, [c.model.tensors[output].name for output in op.outputs], axis=place)
+
+
+def _resize(mode: str) -> Convert:
+    def convert(c: Converter, op: TfliteOperator) -> None:
+        options = op.option("ResizeBilinearOptions" if mode == "linear" else "ResizeNearestNeighborOptions")
+        given = "half_pixel" if options.HalfPixelCenters() else "asymmetric"
+        place = "align_corners" if options.AlignCorners() else given
+        image = c.channels_first(c.name(op, 0))
+        height, width = (int(size) for size in c.value(op, 1))
+        data = c.tensor(op, 0)
+        before = None if data is None or len(data.shape) != 4 else data.shape
+        if before is None or None in before:
+            raise OnnxError(f"{c.model.name}: {op.name} makes {c.output(op).name} from an open shape")
+        sizes = c.constant("sizes", np.array([before[0], before[3], height, width], np.int64))
+        rounding = "round_prefer_ceil" if options.AlignCorners() else "floor"
+        result = c.add(
+            "Resize", [image, "", "", sizes], mode=mode, coordinate_transformation_mode=place, nearest_mode=rounding
+        )
+        c.finish(op, result, turned=True)
+
+    return convert
+
+
+def _prelu(c: Converter, op: TfliteOperator) -> None:
+    c.finish(op, c.add("PRelu", [c.name(op, 0), c.name(op, 1)]))
+
+
+def _same(c: Converter, op: TfliteOperator) -> None:
+    """Pass a tensor on: in floats its integers and its real numbers are one."""
+    if c.is_constant(op, 0):
+        c.define(c.output(op).name, c.value(op, 0).astype(np.float32))
+    else:
+        c.finish(op, c.name(op, 0))
+
+
+def _select(c: Converter, op: TfliteOperator) -> None:
+    c.finish(op, c.add("Where", [c.name(op, 0), c.name(op, 1), c.name(op, 2)]))
+
+
+def _differs(c: Converter, op: TfliteOperator) -> None:
+    c.finish(op, c.add("Not", [c.add("Equal", [c.name(op, 0), c.name(op, 1)])]))
+
+
+def _cast(c: Converter, op: TfliteOperator) -> None:
+    from onnx import helper
+
+    kind = np.dtype(c.output(op).dtype)
+    c.finish(op, c.add("Cast", [c.name(op, 0)], to=helper.np_dtype_to_tensor_dtype(kind)))
+
+
+def _gather(c: Converter, op: TfliteOperator) -> None:
+    options = op.option("GatherOptions")
+    c.finish(op, c.add("Gather", [c.name(op, 0), c.name(op, 1)], axis=0 if options is None else options.Axis()))
+
+
+def _pack(c: Converter, op: TfliteOperator) -> None:
+    options = op.option("PackOptions")
+    axes = c.constant("axes", np.array([options.Axis()], np.int64))
+    parts = [c.add("Unsqueeze", [c.name(op, place), axes]) for place in range(len(op.inputs))]
+    c.finish(op, c.add("Concat", parts, axis=options.Axis()))
+
+
+def _space(kind: str, options: str) -> Convert:
+    def convert(c: Converter, op: TfliteOperator) -> None:
+        size = op.option(options).BlockSize()
+        c.finish(op, c.add(kind, [c.channels_first(c.name(op, 0))], blocksize=size), turned=True)
+
+    return convert
+
+
+def _batch_product(c: Converter, op: TfliteOperator) -> None:
+    options = op.option("BatchMatMulOptions")
+    names = [c.name(op, 0), c.name(op, 1)]
+    for place, turned in enumerate((options.AdjX(), options.AdjY())):
+        if turned:
+            tensor = c.tensor(op, place)
+            rank = len(tensor.shape) if tensor is not None else 2
+            order = [*range(rank - 2), rank - 1, rank - 2]
+            names[place] = c.add("Transpose", [names[place]], perm=order)
+    c.finish(op, c.add("MatMul", names))
+
+
+def _arg_max(c: Converter, op: TfliteOperator) -> None:
+    from onnx import TensorProto
+
+    result = c.add("ArgMax", [c.name(op, 0)], axis=int(c.value(op, 1).reshape(-1)[0]), keepdims=0)
+    c.finish(op, c.add("Cast", [result], to=TensorProto.INT32) if c.output(op).dtype == "int32" else result)
+
+
+OPERATORS: dict[str, Convert] = {
+    "CONV_2D": _conv,
+    "DEPTHWISE_CONV_2D": _depthwise,
+    "TRANSPOSE_CONV": _transposed,
+    "FULLY_CONNECTED": _dense,
+    "BATCH_MATMUL": _batch_product,
+    "MAX_POOL_2D": _pool("MaxPool"),
+    "AVERAGE_POOL_2D": _pool("AveragePool"),
+    "ADD": _binary("Add", "AddOptions"),
+    "SUB": _binary("Sub", "SubOptions"),
+    "MUL": _binary("Mul", "MulOptions"),
+    "DIV": _binary("Div", "DivOptions"),
+    "MAXIMUM": _binary("Max"),
+    "MINIMUM": _binary("Min"),
+    "POW": _binary("Pow"),
+    "SQUARED_DIFFERENCE": _squared_difference,
+    "RELU": _unary("Relu"),
+    "RELU6": _clip(0, 6),
+    "RELU_N1_TO_1": _clip(-1, 1),
+    "RELU_0_TO_1": _clip(0, 1),
+    "LEAKY_RELU": _leaky,
+    "PRELU": _prelu,
+    "ELU": _unary("Elu"),
+    "GELU": _gelu,
+    "LOGISTIC": _unary("Sigmoid"),
+    "TANH": _unary("Tanh"),
+    "HARD_SWISH": _unary("HardSwish"),
+    "SOFTMAX": _softmax,
+    "LOG_SOFTMAX": _unary("LogSoftmax", axis=-1),
+    "ABS": _unary("Abs"),
+    "NEG": _unary("Neg"),
+    "EXP": _unary("Exp"),
+    "LOG": _unary("Log"),
+    "SQRT": _unary("Sqrt"),
+    "SIN": _unary("Sin"),
+    "COS": _unary("Cos"),
+    "FLOOR": _unary("Floor"),
+    "CEIL": _unary("Ceil"),
+    "ROUND": _unary("Round"),
+    "RSQRT": _rsqrt,
+    "SQUARE": _square,
+    "MEAN": _reduce("ReduceMean"),
+    "SUM": _reduce("ReduceSum"),
+    "REDUCE_MAX": _reduce("ReduceMax"),
+    "REDUCE_MIN": _reduce("ReduceMin"),
+    "RESHAPE": _reshape,
+    "SQUEEZE": _reshape,
+    "EXPAND_DIMS": _reshape,
+    "PAD": _pad,
+    "PADV2": _pad,
+    "MIRROR_PAD": _pad,
+    "CONCATENATION": _concat,
+    "TRANSPOSE": _transpose,
+    "SLICE": _slice,
+    "STRIDED_SLICE": _strided_slice,
+    "SPLIT": _split,
+    "SPLIT_V": _split,
+    "SHAPE": _shape,
+    "BROADCAST_TO": _broadcast,
+    "FILL": _fill,
+    "TILE": _tile,
+    "PACK": _pack,
+    "GATHER": _gather,
+    "CAST": _cast,
+    "ARG_MAX": _arg_max,
+    "RESIZE_BILINEAR": _resize("linear"),
+    "RESIZE_NEAREST_NEIGHBOR": _resize("nearest"),
+    "SPACE_TO_DEPTH": _space("SpaceToDepth", "SpaceToDepthOptions"),
+    "DEPTH_TO_SPACE": _space("DepthToSpace", "DepthToSpaceOptions"),
+    "EQUAL": _binary("Equal"),
+    "NOT_EQUAL": _differs,
+    "LESS": _binary("Less"),
+    "LESS_EQUAL": _binary("LessOrEqual"),
+    "GREATER": _binary("Greater"),
+    "GREATER_EQUAL": _binary("GreaterOrEqual"),
+    "LOGICAL_AND": _binary("And"),
+    "LOGICAL_OR": _binary("Or"),
+    "LOGICAL_NOT": _unary("Not"),
+    "SELECT": _select,
+    "SELECT_V2": _select,
+    "QUANTIZE": _same,
+    "DEQUANTIZE": _same,
+}
+"""By TFLite's name."""
