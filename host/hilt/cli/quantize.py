@@ -21,7 +21,9 @@ _AUTO_DECIBELS = 20.0
 
 
 def quantize(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="An .onnx or .tflite model, in float or quantised by others.")],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="An .onnx or .tflite model, in float or quantised by others.")
+    ],
     calibration: Annotated[
         Path, typer.Option("--calibration", metavar="DATA.npz", help="Inputs by name, (samples, ...); or one .npy.")
     ],
