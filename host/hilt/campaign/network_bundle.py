@@ -22,7 +22,9 @@ from hilt.network.board_run import BoardRunner, target_of
 from hilt.network.compile import Compiled, compile_network
 from hilt.network.graph import Graph, GraphError
 from hilt.network.graph_file import graph_bytes, read_graph
+from hilt.network.kept_view import keep_view
 from hilt.network.layers import VtaLayer
+from hilt.network.network_view import network_view
 from hilt.network.onnx_graph import OnnxError
 from hilt.network.onnx_import import import_model
 from hilt.network.partition import Measured, Tuned, form_of, single_layer, tuned_options
@@ -59,6 +61,7 @@ class TunedInference:
         after: One inference of the bundle.
         verified: The tensors of that inference, all equal to the reference.
         chosen: Which bundle was the fastest, in words.
+        view: The network with the inference, as hilt.network.network_view has it.
         layers: The microseconds of each layer's schedules in the form that the network has, the fastest first.
     """
 
@@ -70,6 +73,7 @@ class TunedInference:
     verified: Verified
     chosen: str
     layers: Mapping[str, list[float]]
+    view: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -82,6 +86,7 @@ class TunedInference:
             "verified": {"tensors": self.verified.tensors, "elements": self.verified.elements},
             "chosen": self.chosen,
             "layers": {name: list(times) for name, times in self.layers.items()},
+            "view": dict(self.view),
         }
 
 
@@ -165,8 +170,10 @@ def end_with_bundle(
     after, arrays = runs[chosen]
     verified = compare(arrays, evaluate(graph, inputs, arrays))
     atomic_write_bytes(folder / BUNDLE, bundles[chosen].data)
+    view = network_view(graph, bundles[chosen].manifest, after)
+    keep_view(bundles[chosen].data, view)
     times = {name: [microseconds for microseconds, _ in options] for name, options in measured.items()}
-    ending = TunedInference(folder / BUNDLE, graph.name, board, before, after, verified, chosen, times)
+    ending = TunedInference(folder / BUNDLE, graph.name, board, before, after, verified, chosen, times, view)
     with atomic_write(RunFiles(home, campaign.uuid).directory / INFERENCE) as file:
         json.dump(ending.to_dict(), file, indent=1)
         file.write("\n")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hilt.cli import tables
+from hilt.cli.bundle_text import write_page
 from hilt.cli.files import check_folder
 from hilt.cli.formatting import print_json
 
@@ -40,6 +41,9 @@ def run_network(
     perfetto: Annotated[
         Path | None, typer.Option(metavar="FILE.json", help="Write a trace of the inference for ui.perfetto.dev.")
     ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE.html", help="Write a page: the graph and the inference's timeline.")
+    ] = None,
     repeat: Annotated[
         int,
         typer.Option(min=1, max=1 << 16, help="Inferences; the first is cold, the figure is the others' median."),
@@ -49,13 +53,16 @@ def run_network(
     """Run a compiled network on a board: one inference, verified and profiled where asked for."""
     from hilt.network.array_file import write_arrays
     from hilt.network.board_run import BoardRunner, open_bundle
+    from hilt.network.graph_file import graph_of
+    from hilt.network.kept_view import keep_view
     from hilt.network.latency import latency_text, runs_text
+    from hilt.network.network_view import network_view
     from hilt.network.profile import perfetto as trace_of
     from hilt.network.profile import profile
     from hilt.network.verify import compare
     from hilt_runtime.arrays import encode_arrays
 
-    for path in filter(None, (output, perfetto)):
+    for path in filter(None, (output, perfetto, html)):
         check_folder(path)
     opened, data = open_bundle(str(bundle))
     inputs = inputs_for(opened, input_file)
@@ -66,6 +73,10 @@ def run_network(
     if output is not None:
         write_arrays(output, outputs)
     figures = profile(opened.manifest, answer.runs, board)
+    view = network_view(graph_of(opened, data), opened.manifest, figures) | {"board": board}
+    keep_view(data, view)
+    if html is not None:
+        write_page(html, view)
     if perfetto is not None:
         write_json(perfetto, trace_of(opened.manifest, figures))
     if as_json:

@@ -10,6 +10,7 @@ import typer
 
 from hilt import paths
 from hilt.cli import tables
+from hilt.cli.bundle_text import SUFFIX, show_bundle, write_page
 from hilt.cli.formatting import (
     best_json,
     knobs_text,
@@ -27,6 +28,7 @@ from hilt.cli.network_text import show_campaign
 from hilt.cli.tables import column
 from hilt.engine.campaign_results import RunNames
 from hilt.engine.run_files import RunFiles
+from hilt.report.campaign_inference import load_inference
 from hilt.store import Campaign, Run, Store, database_path
 from hilt.store.identifiers import run_or_campaign
 from hilt.store.labels import Labels, all_labels, labels_of
@@ -90,15 +92,24 @@ def runs(
 
 def show(
     identifier: Annotated[
-        str, typer.Argument(metavar="ID", help="The id of a run or a campaign, the beginning of it, or `last`.")
+        str,
+        typer.Argument(metavar="ID|FILE.hilt", help="The id of a run or a campaign, or `last`; or a bundle's file."),
     ],
+    html: Annotated[
+        Path | None, typer.Option(help="Write a bundle's or campaign's network as a page: graph and timeline.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show a run (settings, outcomes, best configuration, progress) or a campaign (layers, latency, gain)."""
+    """Show a run (settings, outcomes, best), a campaign (layers, latency, gain) or a bundle (nodes, times)."""
+    if identifier.endswith(SUFFIX):
+        show_bundle(Path(identifier), html, as_json=as_json)
+        return
     home = paths.home()
     with Store(database_path(home)) as store:
         record = run_or_campaign(store, identifier)
         running = _running(home, record)
+        if html is not None:
+            _write_network(store, record, html)
         if isinstance(record, Campaign):
             show_campaign(store, record, running, as_json=as_json)
             return
@@ -106,6 +117,17 @@ def show(
             print_json(run_json(store, record, running) | _details_json(store, record), "run")
             return
         _show(store, record, running)
+
+
+def _write_network(store: Store, record: Run | Campaign, path: Path) -> None:
+    """Write the page of a campaign's network. Raises BadParameter where there is none."""
+    inference = load_inference(store, record.uuid)
+    if inference is None or "view" not in inference.values:
+        raise typer.BadParameter(
+            f"{short(record.uuid)} has no inference of a network to draw; `hilt report {short(record.uuid)}` has the "
+            "page of its trials"
+        )
+    write_page(path, inference.values["view"])
 
 
 def best(

@@ -124,6 +124,8 @@ class Graph:
         nodes: In topological order.
         tensors: Every tensor that is no constant, by name.
         constants: Weights, biases, tables and other constants, by name.
+        decibels: Signal-to-noise ratios of layers' outputs against the float model, by the model's node names, as far
+            as the quantiser wrote them down.
     """
 
     name: str
@@ -132,6 +134,12 @@ class Graph:
     nodes: tuple[Node, ...]
     tensors: Mapping[str, Tensor]
     constants: Mapping[str, NDArray[Any]]
+    decibels: Mapping[str, float] = field(default_factory=dict)
+
+    def decibels_of(self, node: Node) -> float | None:
+        """Return the signal-to-noise ratio of a node's output, if it is known."""
+        known = (self.decibels[name] for name in (node.name, *node.source) if name in self.decibels)
+        return next(known, None)
 
     def consumers(self) -> dict[str, list[Node]]:
         """Return the nodes that read each tensor, in order; a tensor that only the caller reads has none."""

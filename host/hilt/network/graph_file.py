@@ -36,6 +36,8 @@ def graph_bytes(graph: Graph) -> bytes:
             for tensor in graph.tensors.values()
         ],
     }
+    if graph.decibels:
+        facts["decibels"] = dict(graph.decibels)
     return encode_arrays(graph.constants, facts)
 
 
@@ -93,4 +95,5 @@ def read_graph(contents: bytes) -> Graph:
         ),
         {tensor.name: tensor for tensor in tensors},
         constants,
+        facts.get("decibels", {}),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +19,8 @@ _OLDEST_OPSET = 17
 """Models of older operator sets are rewritten to this one."""
 CONSTANT_DOMAIN = "hilt.constant"
 """The domain here, not in files, of an Identity that makes a constant output of the graph."""
+_DECIBELS = "hilt.decibels"
+"""The key of a model's metadata with the signal-to-noise ratios of its layers, as JSON."""
 _LARGE = 1 << 12
 """Constants of more elements are left out when only shapes are inferred."""
 
@@ -55,6 +59,7 @@ class OnnxGraph:
         constants: Arrays by name.
         shapes: Static shapes by tensor name, as far as they are known; an open dimension is None.
         dtypes: numpy's type names by tensor name.
+        decibels: Signal-to-noise ratios of nodes' outputs against a float model, by node; a quantiser measured them.
     """
 
     name: str
@@ -65,6 +70,7 @@ class OnnxGraph:
     constants: dict[str, NDArray[Any]]
     shapes: dict[str, tuple[int | None, ...]]
     dtypes: dict[str, str]
+    decibels: dict[str, float] = field(default_factory=dict)
 
     def consumers(self) -> dict[str, list[OnnxNode]]:
         """Return the nodes that read each name; a node that reads it twice is there once."""
@@ -221,7 +227,18 @@ def graph_of(model: Any, name: str) -> OnnxGraph:
         modernise(graph, opset)
         graph.opset = _OLDEST_OPSET
     graph.name_apart()
+    graph.decibels = _decibels(model)
     return graph
+
+
+def _decibels(model: Any) -> dict[str, float]:
+    """Return the ratios that `to_model` wrote into a ModelProto; none if it has none that can be read."""
+    text = next((entry.value for entry in model.metadata_props if entry.key == _DECIBELS), "{}")
+    try:
+        values = json.loads(text)
+        return {str(name): float(value) for name, value in values.items() if math.isfinite(float(value))}
+    except (ValueError, TypeError, AttributeError):
+        return {}
 
 
 def parse_graph(proto: Any, name: str, opset: int) -> OnnxGraph:
@@ -371,7 +388,10 @@ def to_model(graph: OnnxGraph, *, shapes_only: bool = False, extra_outputs: tupl
     proto = helper.make_graph(nodes, graph.name, inputs, outputs, initializers)
     domains = {node.domain for node in graph.nodes} - {"", CONSTANT_DOMAIN}
     opsets = [helper.make_opsetid("", graph.opset), *(helper.make_opsetid(domain, 1) for domain in sorted(domains))]
-    return helper.make_model(proto, opset_imports=opsets, ir_version=min(10, onnx.IR_VERSION), producer_name="hilt")
+    model = helper.make_model(proto, opset_imports=opsets, ir_version=min(10, onnx.IR_VERSION), producer_name="hilt")
+    if graph.decibels:
+        helper.set_model_props(model, {_DECIBELS: json.dumps(graph.decibels, sort_keys=True)})
+    return model
 
 
 def infer_shapes(graph: OnnxGraph) -> None:

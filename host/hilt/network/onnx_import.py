@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,7 @@ class _Importer:
                 self._quantise(node)
         outputs = tuple(self._output(name) for name in graph.outputs)
         built = Graph(graph.name, tuple(graph.inputs), outputs, tuple(self._nodes), self._tensors, self._constants)
+        built = replace(built, decibels=dict(graph.decibels))
         check(built)
         return built
 

@@ -94,12 +94,22 @@ def profile(manifest: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], boar
         board: The name of the board that they ran on.
     """
     time = processor_time(board)
-    lines = [timeline(manifest, run, time) for run in runs]
-    slices, latency = typical(lines, time.assumed)
+    return profile_of(manifest, [timeline(manifest, run, time) for run in runs], time.assumed)
+
+
+def profile_of(manifest: Mapping[str, Any], lines: Sequence[list[TimeSlice]], assumed: str) -> Profile:
+    """Return the profile of inferences by their slices.
+
+    Args:
+        manifest: The bundle's.
+        lines: The slices of each inference; the first one is cold.
+        assumed: What was assumed of the processor, in words.
+    """
+    slices, latency = typical(lines, assumed)
     layers: list[LayerTime] = []
     for each in slices:
         if each.on_vta:
-            layers += _layers(manifest, manifest["steps"][each.step]["program"], each.microseconds)
+            layers += layers_of(manifest, manifest["steps"][each.step]["program"], each.microseconds)
     macs = sum(layer.macs for layer in layers)
     clock = manifest["target"]["clock_hz"]
     peak = manifest["target"]["macs_per_cycle"] * clock / 1e6
@@ -152,7 +162,7 @@ def _between(slices: Sequence[TimeSlice]) -> float:
     )
 
 
-def _layers(manifest: Mapping[str, Any], program: int, microseconds: float) -> list[LayerTime]:
+def layers_of(manifest: Mapping[str, Any], program: int, microseconds: float) -> list[LayerTime]:
     """Return a program's layers, whose times add up to `microseconds`."""
     cycles = microseconds * manifest["target"]["clock_hz"] / 1e6
     clock, peak = manifest["target"]["clock_hz"], manifest["target"]["macs_per_cycle"]
@@ -188,7 +198,7 @@ def perfetto(manifest: Mapping[str, Any], figures: Profile) -> dict[str, Any]:
             events.append(_event(1, each.began, each.microseconds, each.name, {"kind": each.kind, **assumed}))
             continue
         now = each.began
-        for layer in _layers(manifest, manifest["steps"][each.step]["program"], each.microseconds):
+        for layer in layers_of(manifest, manifest["steps"][each.step]["program"], each.microseconds):
             facts = {"cycles": round(layer.cycles), "MAC utilisation": round(layer.utilisation, 3)}
             events.append(_event(2, now, layer.microseconds, layer.name, facts))
             now += layer.microseconds

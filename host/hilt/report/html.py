@@ -16,6 +16,7 @@ from hilt.report.figures import inline_svg
 from hilt.report.health import board_rows, event_rows, step_rows, usage_rows
 from hilt.report.interactive import Plot, plotly_script
 from hilt.report.network_latency import LEGEND, layer_latency, layer_share, network_figure
+from hilt.report.network_page import network_section
 from hilt.report.plots import pictures
 from hilt.report.reproduce import commands, origin_rows
 from hilt.report.run_plots import coordinates_plot, importance_plot, trial_plot
@@ -69,6 +70,7 @@ def render(facts: Facts, *, static: bool = False) -> str:
         result=facts.result,
         legend=LEGEND,
         figure=network_figure(facts.result, facts.inference) if facts.result else None,
+        network_section=_network_section(facts, static),
         runs_text=runs_text(facts.inference.after) if facts.inference else "",
         network=facts.result.network if facts.result else None,
         layers=[_layer(place, run, facts) for place, run in enumerate(facts.runs)],
@@ -83,6 +85,12 @@ def render(facts: Facts, *, static: bool = False) -> str:
         title=_title(facts),
         made=time.strftime("%Y-%m-%d %H:%M %Z"),
     )
+
+
+def _network_section(facts: Facts, static: bool) -> str:
+    """Return the graph and the timeline of the network's inference as HTML; empty if there is none."""
+    view = facts.inference.values.get("view") if facts.inference is not None else None
+    return network_section(view, static=static) if view else ""
 
 
 def _interactive(facts: Facts) -> str:

@@ -39,11 +39,11 @@ class Plot:
         for axis in [name for name in layout if name.startswith(("xaxis", "yaxis"))]:
             layout[axis] = _AXIS | dict(layout[axis])
         options = {"responsive": True, "displaylogo": False}
-        arguments = ", ".join(_script_json(value) for value in (list(self.traces), layout, options))
+        arguments = ", ".join(script_json(value) for value in (list(self.traces), layout, options))
         identifier = escape(self.name, quote=True)
         return (
             f'<figure class="plot"><div id="{identifier}"></div><figcaption>{escape(self.caption)}</figcaption>'
-            f"<script>Plotly.newPlot({_script_json(self.name)}, {arguments});</script></figure>"
+            f"<script>Plotly.newPlot({script_json(self.name)}, {arguments});</script></figure>"
         )
 
 
@@ -81,6 +81,7 @@ def html_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>"
 
 
-def _script_json(value: object) -> str:
+def script_json(value: object) -> str:
+    """Return a value as JSON that cannot end the script that it stands in."""
     text = json.dumps(value, allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026").replace("\u2028", "\\u2028")

@@ -152,10 +152,12 @@ def quantise(
     integers = import_graph(model)
     macs = sum(layer_macs(graph, layer) for layer in regions.layers)
     compared = spread(samples.reported, int(np.clip(_COMPARED_MACS / macs, 1, _COMPARED_SAMPLES)))
+    costs = measure_costs(graph, model, regions, scales, samples)
+    model.decibels = {each.name: round(each.decibels, 2) for each in costs.layers if np.isfinite(each.decibels)}
     return Quantisation(
         model,
         integers,
-        measure_costs(graph, model, regions, scales, samples),
+        costs,
         compare(model, integers, compared),
         measure_accuracy(graph, model, integers, calibration),
         fitted.equalised,
