@@ -18,7 +18,7 @@ from hilt.atomic_write import atomic_write, atomic_write_bytes
 from hilt.engine.campaign_results import load_result
 from hilt.engine.run_files import RunFiles
 from hilt.measure.interfaces import Listen
-from hilt.network.board_run import BoardRunner, target_of
+from hilt.network.board_run import BoardRunner, Inferences, target_of
 from hilt.network.compile import Compiled, compile_network
 from hilt.network.graph import Graph, GraphError
 from hilt.network.graph_file import graph_bytes, read_graph
@@ -27,7 +27,7 @@ from hilt.network.layers import VtaLayer
 from hilt.network.network_view import network_view
 from hilt.network.onnx_graph import OnnxError
 from hilt.network.onnx_import import import_model
-from hilt.network.partition import Measured, Tuned, form_of, single_layer, tuned_options
+from hilt.network.partition import ByNode, Measured, Tuned, form_of, single_layer, tuned_options
 from hilt.network.processor_speed import measure_processor
 from hilt.network.profile import Profile, profile
 from hilt.network.random_inputs import random_inputs
@@ -43,6 +43,7 @@ BUNDLE = "network.hilt"
 GRAPH = "network.graph"
 _BEST = 3
 """Schedules of a layer that are measured once more."""
+_FASTEST = "each layer's fastest schedule"
 _INFERENCES = 2
 """A bundle's inferences: the first is cold."""
 _SLOWER = 1.05
@@ -155,22 +156,27 @@ def end_with_bundle(
     with BoardRunner(board, listen) as runner:
         measure_processor(runner)
         target = target_of(board)
-        fallback = compile_network(graph, target, tuned_schedules(store, campaign, fallback=True), tell)
+
+        def compiled(words: str, tuned: Tuned, by_node: ByNode | None = None) -> Compiled:
+            return compile_network(graph, target, tuned, lambda line: tell(f"bundle of {words}: {line}"), by_node)
+
+        fallback = compiled("the fallback schedules", tuned_schedules(store, campaign, fallback=True))
         tell("measuring the layers in the form that the network has")
         measured = _measure_layers(graph, fallback, candidates, runner)
         best = {name: [knobs for _, knobs in options[:1]] for name, options in measured.items()}
         several = {name: [knobs for _, knobs in options] for name, options in measured.items()}
         bundles = {
-            "each layer's fastest schedule": compile_network(graph, target, candidates, tell, best),
-            "schedules chosen together": compile_network(graph, target, candidates, tell, several),
+            words: compiled(words, candidates, by_node)
+            for words, by_node in ((_FASTEST, best), ("schedules chosen together", several))
         }
+        tell("running the three bundles")
         before = _profile(fallback, runner, inputs, _INFERENCES)[0]
-        runs = {name: _profile(compiled, runner, inputs, _INFERENCES) for name, compiled in bundles.items()}
+        runs = {name: _profile(made, runner, inputs, _INFERENCES) for name, made in bundles.items()}
     chosen = min(runs, key=lambda name: runs[name][0].vta)
-    after, arrays = runs[chosen]
-    verified = compare(arrays, evaluate(graph, inputs, arrays))
+    after, answer = runs[chosen]
+    verified = compare(answer.arrays, evaluate(graph, inputs, answer.arrays))
     atomic_write_bytes(folder / BUNDLE, bundles[chosen].data)
-    view = network_view(graph, bundles[chosen].manifest, after)
+    view = network_view(graph, bundles[chosen].manifest, after, answer.engines)
     keep_view(bundles[chosen].data, view)
     times = {name: [microseconds for microseconds, _ in options] for name, options in measured.items()}
     ending = TunedInference(folder / BUNDLE, graph.name, board, before, after, verified, chosen, times, view)
@@ -214,8 +220,8 @@ def _measure_layer(alone: Graph, options: Any, runner: BoardRunner) -> list[Meas
         placement = compiled.placements[0]
         if placement.schedule is None or (knobs is not None and placement.schedule.origin != "tuned"):
             continue
-        figures, arrays = _profile(compiled, runner, inputs)
-        compare(arrays, expected)
+        figures, answer = _profile(compiled, runner, inputs)
+        compare(answer.arrays, expected)
         chosen = dict(placement.schedule.knobs)
         measured.setdefault(json.dumps(chosen, sort_keys=True), (figures.vta, chosen))
     return sorted(measured.values(), key=lambda each: each[0])
@@ -223,8 +229,8 @@ def _measure_layer(alone: Graph, options: Any, runner: BoardRunner) -> list[Meas
 
 def _profile(
     compiled: Compiled, runner: BoardRunner, inputs: Mapping[str, Any], repeat: int = 1
-) -> tuple[Profile, Mapping[str, Any]]:
-    """Run inferences; return the times of one and all tensors."""
+) -> tuple[Profile, Inferences]:
+    """Run inferences; return the times of one, and the answer with all tensors."""
     bundle = read_bundle(compiled.data, compiled.manifest["name"])
     answer = runner.run(bundle, compiled.data, encode_arrays(inputs, {}), repeat=repeat, keep=True)
-    return profile(bundle.manifest, answer.runs, runner.connection.name), answer.arrays
+    return profile(bundle.manifest, answer.runs, runner.connection.name), answer

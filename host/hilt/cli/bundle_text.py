@@ -28,7 +28,7 @@ def view_of(path: Path) -> dict[str, Any]:
     if (view := kept_view(data)) is not None:
         return view
     graph = graph_of(bundle, data)
-    view = network_view(graph, bundle.manifest, predicted_profile(graph, bundle.manifest))
+    view = network_view(graph, bundle.manifest, predicted_profile(graph, bundle.manifest), {})
     return view | {"runs": f"predicted: it has not run yet (`hilt run {path}`)"}
 
 
@@ -58,7 +58,7 @@ def print_view(view: Mapping[str, Any]) -> None:
     table = tables.table(
         column("node", cuts=True),
         column("operation", cuts=True, drop=3),
-        "runs on",
+        column("runs on", cuts=True),
         ">µs",
         ">share",
         column(">cycles", drop=5),

@@ -2,51 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hilt import paths
 from hilt.cli import tables
+from hilt.cli.bundle_text import SUFFIX, view_of
 from hilt.cli.formatting import print_json, short
 from hilt.cli.tables import column
 from hilt.store import Run, Store, database_path
 from hilt.store.identifiers import run_or_campaign
 
+if TYPE_CHECKING:
+    from hilt.report.comparison import ComparedGroup, ComparedNetwork
+    from hilt.report.facts import RunFacts
+
 
 def compare(
     identifiers: Annotated[
-        list[str], typer.Argument(metavar="RUN|CAMPAIGN", help="Ids, beginnings of them, or `last`.")
+        list[str],
+        typer.Argument(metavar="RUN|CAMPAIGN|FILE.hilt", help="Ids, beginnings of them, `last`, or bundles' files."),
     ],
     html: Annotated[
         Path | None, typer.Option(help="Write one page: curves, knob importance, parallel coordinates.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compare runs: best latency, spread over seeds, and the ratio to the first; layer by layer for campaigns.
+    """Compare runs, campaigns or bundles: whole networks first, then layer by layer, each over the first.
 
     Runs that differ in the seed alone count as one row.
     """
-    from hilt.engine.campaign_results import load_result
     from hilt.report.comparison import compare as compare_runs
-    from hilt.report.comparison import write_comparison
-    from hilt.report.facts import RunFacts, facts_of_campaign, facts_of_run
+    from hilt.report.comparison import compare_views, with_ratios, write_comparison
     from hilt.report.run_plots import best_so_far
 
     runs: dict[str, RunFacts] = {}
+    networks: list[ComparedNetwork] = []
+    views: dict[str, dict[str, Any]] = {}
     with Store(database_path(paths.home())) as store:
         for identifier in identifiers:
-            found = run_or_campaign(store, identifier)
-            facts = (
-                facts_of_run(store, found)
-                if isinstance(found, Run)
-                else facts_of_campaign(store, load_result(store, found))
-            )
-            runs |= {member.run.uuid: member for member in facts.runs}
-    groups = compare_runs(list(runs.values()))
+            if identifier.endswith(SUFFIX):
+                views[identifier] = view_of(Path(identifier))
+                networks.append(_of_bundle(identifier, views[identifier]))
+                continue
+            facts, network = _found(store, identifier)
+            runs |= {member.run.uuid: member for member in facts}
+            networks += [network] if network is not None else []
+    networks = with_ratios(networks)
+    groups = compare_runs(list(runs.values())) + compare_views(views)
     if html is not None:
-        write_comparison(html, list(runs.values()))
+        write_comparison(html, list(runs.values()), networks, groups)
     if as_json:
         listed = [
             {
@@ -63,23 +71,73 @@ def compare(
             }
             for facts in runs.values()
         ]
-        print_json({"runs": listed, "groups": [group.to_dict() for group in groups]}, "comparison")
+        compared = [network.to_dict() for network in networks]
+        rows = [group.to_dict() for group in groups]
+        print_json({"networks": compared, "runs": listed, "groups": rows}, "comparison")
         return
+    if networks:
+        tables.console().print(_networks_table(networks))
+        typer.echo("")
+    tables.console().print(_layers_table(groups))
+    if html is not None:
+        typer.echo(str(html))
+
+
+def _found(store: Store, identifier: str) -> tuple[Sequence[RunFacts], ComparedNetwork | None]:
+    """Return the runs of a run or a campaign, and the campaign's network if its latency is known."""
+    from hilt.engine.campaign_results import board_of, load_result
+    from hilt.report.comparison import ComparedNetwork
+    from hilt.report.facts import facts_of_campaign, facts_of_run
+    from hilt.report.network_latency import network_figure
+
+    record = run_or_campaign(store, identifier)
+    if isinstance(record, Run):
+        return facts_of_run(store, record).runs, None
+    result = load_result(store, record)
+    facts = facts_of_campaign(store, result)
+    figure = network_figure(result, facts.inference)
+    if not figure.microseconds:
+        return facts.runs, None
+    network = ComparedNetwork(
+        short(record.uuid), record.name, board_of(store, record), figure.microseconds, figure.mark, figure.whole, 1.0
+    )
+    return facts.runs, network
+
+
+def _of_bundle(path: str, view: Mapping[str, Any]) -> ComparedNetwork:
+    from hilt.network.latency import Latency
+    from hilt.report.comparison import ComparedNetwork
+
+    latency = Latency.from_dict(view["latency"])
+    return ComparedNetwork(path, view["name"], view["board"], latency.total, "≈" if latency.assumed else "", True, 1.0)
+
+
+def _networks_table(networks: Sequence[ComparedNetwork]) -> tables.Table:
     table = tables.table(
-        "run",
-        column("workload", cuts=True),
-        column("differs in", cuts=True),
-        column(">seeds", drop=3),
-        column(">trials", drop=4),
-        column(">valid", drop=2),
+        "campaign", column("network", cuts=True), column("board", drop=2), ">µs", ">ratio", column("difference", drop=1)
+    )
+    for each in networks:
+        difference = _bar(each.ratio)
+        latency = f"{each.mark}{each.microseconds:,.1f}"
+        table.add_row(each.identifier, each.network, each.board, latency, f"{each.ratio:.3f}", difference)
+    return table
+
+
+def _layers_table(groups: Sequence[ComparedGroup]) -> tables.Table:
+    table = tables.table(
+        column("layer", cuts=True),
+        column("differs in", cuts=True, drop=6),
+        column(">seeds", drop=4),
+        column(">trials", drop=5),
+        column(">valid", drop=3),
         column(">best µs"),
-        column(">range", drop=1),
+        column(">range", drop=2),
         column(">ratio"),
+        column("difference", drop=1),
     )
     for group in groups:
         table.add_row(
-            short(group.runs[0]),
-            group.workload,
+            group.name,
             group.label,
             str(len(group.seeds)),
             f"{group.trials:,}",
@@ -87,7 +145,14 @@ def compare(
             "-" if group.median is None else f"{group.median:,.1f}",
             "-" if group.least is None else f"{group.least:,.1f}-{group.largest:,.1f}",
             "-" if group.ratio is None else f"{group.ratio:.3f}",
+            _bar(group.ratio),
         )
-    tables.console().print(table)
-    if html is not None:
-        typer.echo(str(html))
+    return table
+
+
+def _bar(ratio: float | None) -> str:
+    """Return a bar of how much faster or slower: a cell for every tenth, ten at most."""
+    if ratio is None or abs(ratio - 1) < 0.005:
+        return ""
+    cells = "█" * max(1, min(round(10 * abs(ratio - 1)), 10))
+    return f"{'-' if ratio < 1 else '+'}{cells} {100 * abs(ratio - 1):.0f}% {'faster' if ratio < 1 else 'slower'}"

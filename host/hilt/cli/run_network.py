@@ -73,7 +73,7 @@ def run_network(
     if output is not None:
         write_arrays(output, outputs)
     figures = profile(opened.manifest, answer.runs, board)
-    view = network_view(graph_of(opened, data), opened.manifest, figures) | {"board": board}
+    view = network_view(graph_of(opened, data), opened.manifest, figures, answer.engines) | {"board": board}
     keep_view(data, view)
     if html is not None:
         write_page(html, view)

@@ -10,18 +10,17 @@ from hilt.network.latency import runs_text
 from hilt.network.profile import LayerTime, Profile, layers_of
 from hilt.network.timeline import CROSSINGS, TimeSlice
 
-PLACES = ("vta", "native", "numpy", "float", "view")
-"""Where a node runs: on VTA, on the processor by the native engine or by numpy, in float there, or nowhere."""
 
-
-def network_view(graph: Graph, manifest: Mapping[str, Any], figures: Profile, engine: str = "numpy") -> dict[str, Any]:
+def network_view(
+    graph: Graph, manifest: Mapping[str, Any], figures: Profile, engines: Mapping[str, str]
+) -> dict[str, Any]:
     """Return a network and one inference of it as plain values.
 
     Args:
         graph: The integer graph of the bundle.
         manifest: The bundle's.
         figures: The inference.
-        engine: The one that runs integer operators on the processor.
+        engines: What computes each step of the processor, by its name (hilt.network.board_run.Inferences).
     """
     latency = figures.latency
     places = {node.name: place for place, node in enumerate(graph.nodes)}
@@ -34,13 +33,15 @@ def network_view(graph: Graph, manifest: Mapping[str, Any], figures: Profile, en
         "parts": [list(part) for part in latency.parts],
         "runs": runs_text(latency),
         "utilisation": figures.utilisation,
-        "nodes": _nodes(graph, manifest, figures, engine),
+        "nodes": _nodes(graph, manifest, figures, engines),
         "edges": _edges(graph),
         "slices": _slices(manifest, figures, places),
     }
 
 
-def _nodes(graph: Graph, manifest: Mapping[str, Any], figures: Profile, engine: str) -> list[dict[str, Any]]:
+def _nodes(
+    graph: Graph, manifest: Mapping[str, Any], figures: Profile, engines: Mapping[str, str]
+) -> list[dict[str, Any]]:
     placements = {each["node"]: each for each in manifest["placements"]}
     layers = {layer.name: layer for layer in figures.layers}
     knobs = {layer["name"]: layer["knobs"] for layer in manifest["layers"]}
@@ -56,7 +57,8 @@ def _nodes(graph: Graph, manifest: Mapping[str, Any], figures: Profile, engine: 
         facts = {
             "name": node.name,
             "op": node.op,
-            "where": _place(node, placement["where"], engine),
+            "where": _place(node, placement["where"], engines.get(node.name, "numpy")),
+            "engine": "" if placement["where"] in ("vta", "view") else engines.get(node.name, "numpy"),
             "reason": placement["reason"],
             "shape": list(tensor.shape),
             "dtype": tensor.dtype,
@@ -70,10 +72,11 @@ def _nodes(graph: Graph, manifest: Mapping[str, Any], figures: Profile, engine: 
 
 
 def _place(node: Node, where: str, engine: str) -> str:
+    """Return where a node runs: vta, the processor in float, else by native or numpy; or nowhere, as a view."""
     if where in ("vta", "view"):
         return where
     is_float = node.op[:1].isupper() or node.op in ("quantize", "dequantize")
-    return "float" if is_float else engine
+    return "float" if is_float else "native" if engine.startswith("native") else "numpy"
 
 
 def _layer(layer: LayerTime, knobs: Mapping[str, Any]) -> dict[str, Any]:

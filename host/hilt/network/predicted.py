@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from hilt.network.core_speed import (
-    CORTEX_A9,
     START_SECONDS,
     core_of,
     node_work,
@@ -32,16 +31,16 @@ def predicted_profile(graph: Graph, manifest: Mapping[str, Any]) -> Profile:
             cycles = manifest["programs"][step["program"]]["cycles"]
             seconds = cycles / manifest["target"]["clock_hz"]
         elif step["kind"] == "cpu":
-            seconds = step_seconds(core, "numpy", node_work(graph, nodes[step["name"]]))
+            seconds = step_seconds(core, "native", node_work(graph, nodes[step["name"]]))
         else:
             shape = graph.tensors[step["tensor"]].shape
             size = manifest["buffers"][step["buffer"]]["bytes"]
             packs = step["kind"] == "pack"
             work = pack_work(shape, size, "fold" in step) if packs else unpack_work(shape, size)
-            seconds = step_seconds(core, "numpy", work)
+            seconds = step_seconds(core, "native", work)
         steps.append([step["kind"], step["name"], now, now + seconds, seconds if cycles is not None else 0.0, cycles])
         now += seconds
-    start = START_SECONDS["numpy"] * core.python_call_seconds / CORTEX_A9.python_call_seconds
-    words = f"predicted of a {core.name}; VTA by the twin's cycles; nothing ran"
+    start = START_SECONDS["native"]
+    words = f"predicted of a {core.name} with the native engine, VTA by the twin's cycles; nothing ran"
     time = ProcessorTime(1.0, start, words)
     return profile_of(manifest, [timeline(manifest, {"steps": steps}, time)], words)

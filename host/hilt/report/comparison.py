@@ -1,9 +1,12 @@
-"""Runs side by side: a table, and a page with their curves, knob importance and parallel coordinates."""
+"""Runs, campaigns and bundles side by side: whole networks first, then layer by layer, with a bar of the difference.
+
+The page adds the runs' curves, knob importance and parallel coordinates.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,7 @@ import numpy as np
 
 from hilt.atomic_write import atomic_write
 from hilt.report.facts import RunFacts
-from hilt.report.interactive import Plot, html_table, page
+from hilt.report.interactive import Plot, page
 from hilt.report.run_plots import (
     RunGroup,
     best_so_far,
@@ -30,6 +33,8 @@ class ComparedGroup:
     """Runs that differ in the seed alone, summed up. Latencies are the best of each run, in microseconds."""
 
     workload: str
+    name: str
+    """Its short name: a layer's, else the workload's."""
     label: str
     runs: tuple[str, ...]
     """Their ids."""
@@ -47,6 +52,46 @@ class ComparedGroup:
         return dict(vars(self))
 
 
+@dataclass(frozen=True)
+class ComparedNetwork:
+    """A whole network of a campaign or a bundle, in microseconds, and its ratio to the first one of its name."""
+
+    identifier: str
+    network: str
+    board: str
+    microseconds: float
+    mark: str
+    whole: bool
+    ratio: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return dict(vars(self))
+
+
+def with_ratios(networks: Sequence[ComparedNetwork]) -> list[ComparedNetwork]:
+    """Return the networks with their ratios to the first one."""
+    first = networks[0].microseconds if networks else 0.0
+    return [replace(each, ratio=each.microseconds / first if first else 1.0) for each in networks]
+
+
+def compare_views(views: Mapping[str, Mapping[str, Any]]) -> list[ComparedGroup]:
+    """Return the nodes of bundles, each over that of the first bundle that has it.
+
+    Args:
+        views: hilt.network.network_view by the bundles' names.
+    """
+    rows: dict[str, list[ComparedGroup]] = {}
+    for label, view in views.items():
+        for node in view["nodes"]:
+            found = rows.setdefault(node["name"], [])
+            took = node["microseconds"]
+            first = found[0].median if found else took
+            ratio = took / first if first else None
+            found.append(ComparedGroup(node["op"], node["name"], label, (label,), (), 0, 1.0, took, took, took, ratio))
+    return [row for found in rows.values() for row in found if any(each.median for each in found)]
+
+
 def compare(runs: Sequence[RunFacts]) -> list[ComparedGroup]:
     """Return the groups of the runs, workload after workload."""
     compared: list[ComparedGroup] = []
@@ -60,6 +105,7 @@ def compare(runs: Sequence[RunFacts]) -> list[ComparedGroup]:
             compared.append(
                 ComparedGroup(
                     workload,
+                    group.runs[0].title,
                     group.label,
                     tuple(facts.run.uuid for facts in group.runs),
                     tuple(facts.run.seed for facts in group.runs),
@@ -74,32 +120,72 @@ def compare(runs: Sequence[RunFacts]) -> list[ComparedGroup]:
     return compared
 
 
-def write_comparison(path: Path, runs: Sequence[RunFacts]) -> None:
-    """Write the page of several runs. Raises MissingLibraryError without plotly, UnwritableFileError."""
-    text = comparison_page(runs)
+def write_comparison(
+    path: Path,
+    runs: Sequence[RunFacts],
+    networks: Sequence[ComparedNetwork] = (),
+    groups: Sequence[ComparedGroup] | None = None,
+) -> None:
+    """Write the page of several runs; `groups` are those of the runs unless they are given.
+
+    Raises MissingLibraryError without plotly, UnwritableFileError.
+    """
+    text = comparison_page(runs, networks, groups)
     with atomic_write(path) as file:
         file.write(text)
 
 
-def comparison_page(runs: Sequence[RunFacts]) -> str:
-    """Return the page of several runs as HTML. Raises MissingLibraryError without plotly."""
-    header = (
-        "workload",
-        "runs that differ in",
-        "seeds",
-        "trials",
-        "valid",
-        "best µs, median",
-        "range",
-        "over the first",
-    )
-    sections = [html_table(header, [_row(group) for group in compare(runs)])]
+_NETWORKS = ("", "network", "board", "µs", "over the first", "")
+_LAYERS = ("layer", "differs in", "seeds", "trials", "valid", "best µs", "range", "over the first", "")
+
+
+def comparison_page(
+    runs: Sequence[RunFacts],
+    networks: Sequence[ComparedNetwork] = (),
+    groups: Sequence[ComparedGroup] | None = None,
+) -> str:
+    """Return the page as HTML: networks, layers, then each layer's plots. Raises MissingLibraryError without plotly."""
+    sections = []
+    if networks:
+        rows = [
+            (*map(escape, (each.identifier, each.network, each.board, f"{each.mark}{each.microseconds:,.1f}")),
+             *_difference(each.ratio))
+            for each in networks
+        ]  # fmt: skip
+        sections.append("<h2>Networks</h2>" + _cards(_NETWORKS, rows))
+    groups = compare(runs) if groups is None else groups
+    sections.append("<h2>Layers</h2>" + _cards(_LAYERS, [_row(group) for group in groups]))
     for place, workload in enumerate(dict.fromkeys(facts.name for facts in runs)):
         members = [facts for facts in runs if facts.name == workload]
         plots = [comparison_plot(groups_of(members), f"compare-{place}")]
-        sections.append(f"<h2>{escape(workload)}</h2>" + "".join(plot.html() for plot in plots))
+        title = members[0].title
+        note = "" if title == workload else f'<p class="note">workload <code>{escape(workload)}</code></p>'
+        sections.append(f"<h2>{escape(title)}</h2>{note}" + "".join(plot.html() for plot in plots))
         sections += [_group_section(group, f"{place}-{number}") for number, group in enumerate(groups_of(members))]
-    return page("Runs compared", sections)
+    return page("Compared", sections)
+
+
+def _cards(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table that folds to cards on a narrow screen; cells are HTML."""
+    head = "".join(f"<th>{title}</th>" for title in header)
+    body = "".join(
+        f'<tr><th scope="row">{first}</th>'
+        + "".join(f'<td data-label="{title}">{cell}</td>' for title, cell in zip(header[1:], rest, strict=True))
+        + "</tr>"
+        for first, *rest in rows
+    )
+    return f'<table class="cards"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _difference(ratio: float | None) -> tuple[str, str]:
+    """Return the ratio in words and as a bar: to the left where it is faster, to the right where it is slower."""
+    if ratio is None:
+        return "–", ""
+    share = min(abs(ratio - 1), 1.0) / 2
+    left = 0.5 - share if ratio < 1 else 0.5
+    colour = "#2e7d4f" if ratio < 1 else "#b3261e"
+    style = f"margin-left: {100 * left:.1f}%; width: {100 * share:.1f}%; background: {colour}"
+    return f"{ratio:.3f}", f'<span class="difference"><i style="{style}"></i></span>'
 
 
 def _group_section(group: RunGroup, suffix: str) -> str:
@@ -114,14 +200,14 @@ def _group_section(group: RunGroup, suffix: str) -> str:
 
 
 def _row(group: ComparedGroup) -> tuple[str, ...]:
-    spread = "-" if group.least is None else f"{group.least:,.1f} to {group.largest:,.1f}"
+    spread = "–" if group.least is None else f"{group.least:,.1f} to {group.largest:,.1f}".replace(" ", "&nbsp;")
     return (
-        group.workload,
-        group.label,
-        ", ".join(map(str, group.seeds)),
+        escape(group.name),
+        escape(group.label),
+        str(len(group.seeds)),
         f"{group.trials:,}",
-        f"{100 * group.valid_share:.0f} %",
-        "-" if group.median is None else f"{group.median:,.1f}",
+        f"{100 * group.valid_share:.0f}&nbsp;%",
+        "–" if group.median is None else f"{group.median:,.1f}",
         spread,
-        "-" if group.ratio is None else f"{group.ratio:.3f}",
+        *_difference(group.ratio),
     )

@@ -13,13 +13,17 @@ import pytest
 
 from hilt.cli.main import run as hilt
 from hilt.engine.campaign_results import LayerResult
-from hilt.report.comparison import compare, comparison_page
+from hilt.report.comparison import compare, compare_views, comparison_page
 from hilt.report.facts import RunFacts
 from hilt.report.run_plots import comparison_plot, curve, groups_of, importance, trial_plot
 from hilt.schedule.onnx_model import Layer
 from hilt.store import RunState, Store, Trial, database_path
 from hilt.trial import Outcome
 from tests.unit.store.examples import run, trial
+
+from .campaign_store import make
+from .test_one_figure import LATENCY, keep
+from .views import small_view
 
 
 def facts(uuid: str, latencies: Sequence[float | None], **changes: object) -> RunFacts:
@@ -104,3 +108,26 @@ def test_commands_over_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     assert hilt(["report", "a", "c"]) == 0 and (tmp_path / "hilt-report-a-c.html").is_file()
     assert hilt(["report", "a", "c", "--csv", "x.csv"]) == 2
     assert "a report of several runs is a page" in capsys.readouterr().err
+
+
+def test_whole_networks_come_first_and_layers_have_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HILT_HOME", str(tmp_path))
+    campaign, _ = make(tmp_path)
+    keep(tmp_path, campaign)
+    assert hilt(["compare", campaign.uuid[:8], campaign.uuid[:8], "--html", str(tmp_path / "c.html")]) == 0
+    first, _, networks = capsys.readouterr().out.partition("\n")
+    assert first.split()[:4] == ["campaign", "network", "board", "µs"] and f"≈{LATENCY.total:,.1f}" in networks
+    page = (tmp_path / "c.html").read_text(encoding="utf-8")
+    assert page.index("<h2>Networks</h2>") < page.index("<h2>Layers</h2>")
+    assert '<td data-label="seeds">1</td>' in page
+
+
+def test_bundles_are_compared_node_by_node() -> None:
+    slow, fast = small_view(), small_view()
+    for node in fast["nodes"]:
+        node["microseconds"] /= 2
+    rows = compare_views({"a.hilt": slow, "b.hilt": fast})
+    assert [row.ratio for row in rows] == [1.0, 0.5, 1.0, 0.5]
+    assert [row.name for row in rows] == ["conv0", "conv0", "conv1", "conv1"]

@@ -99,7 +99,7 @@ function hiltNetwork(root, view) {
 
   const facts = find(".facts");
   function rows(node) {
-    const found = [["operator", node.op], ["runs on", { vta: "VTA", view: "nothing: a view" }[node.where] || `processor, ${node.where}`],
+    const found = [["operator", node.op], ["runs on", { vta: "VTA", view: "nothing: a view" }[node.where] || `processor: ${node.engine}`],
       ["time", `${time(node.microseconds)}, ${(100 * node.microseconds / total).toFixed(1)} % of the inference`],
       ["shape", `${node.dtype} ${node.shape.join(" × ")}`]];
     if (node.scale) found.push(["scale", `2^${Math.round(Math.log2(node.scale))}`]);
