@@ -1,32 +1,25 @@
-"""VTA's register protocol over pynq's public API (Bitstream, MMIO): the same on a board and on a virtual board."""
+"""The agent's accelerator over pynq's public API (Bitstream, MMIO): the same on a board and on a virtual board."""
 
 from __future__ import annotations
 
 import platform
 import sys
-import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, ClassVar, Dict, Optional, Tuple
+from typing import Any, Callable, ClassVar, Dict, Optional
 
 import pynq
 
-from . import registers
+from hilt_runtime.register_protocol import DeviceRun, RegisterProtocol, ResetStuckError, host_clock
+from hilt_runtime.registers import IDENTITY_VALUE, REGISTER_BYTES, Register
+
 from .bitfile import read_bitfile
 from .leftovers import forget_bitstream
 from .protocol import Manifest
 
-# A model that has nothing left to do counts no more cycles. Both must pass: time alone could be a busy machine.
-_STALL_SECONDS = 0.5
-_STALL_POLLS = 1000
-_RESET_SECONDS = 1.0
 _CLOCK_TOLERANCE = 0.01
 _CLOCK_UNCHANGED = 1e-6
 _LARGEST_DIVISOR = 63
 """Largest value of each of the two divisors of a clock, 6 bits each (UG585 and UG1085)."""
-_OLD_DONE_SECONDS = 0.005
-"""A public bitstream's `done` of the run before stays until compute begins with its first instruction; a program whose
-run is over before it was seen to fall is believed after so long. Filling both buffers takes a tenth of it."""
 
 
 class DriverError(Exception):
@@ -53,20 +46,6 @@ class AddressError(DriverError):
     """A buffer where VTA's 32-bit address registers do not reach."""
 
 
-@dataclass(frozen=True)
-class DeviceRun:
-    """One run of a program. `cycles` where the hardware counts them; `seconds` from start to `done`, on the wall."""
-
-    outcome: str
-    reason: str
-    cycles: Optional[int]
-    seconds: float
-
-
-def _host_clock() -> float:
-    return time.perf_counter()
-
-
 class Driver:
     """The accelerator behind pynq's active device."""
 
@@ -81,7 +60,7 @@ class Driver:
         self._described: Optional[Manifest] = None
         """The manifest of the bitstream that was loaded last, even if it is no longer in use."""
         self._registers: Any = None
-        self._now: Callable[[], float] = _host_clock
+        self._now: Callable[[], float] = host_clock
         """The board's wall clock; a virtual board with a public bitstream has its own."""
 
     @property
@@ -105,20 +84,16 @@ class Driver:
         self._directory = path.parent
         self._load(pynq.Bitstream(str(path)), manifest)
 
-    def run(self, instructions: Any, count: int, limit_seconds: float) -> DeviceRun:
+    def run(self, instructions: Any, count: int, limit_seconds: float, expected_seconds: float = 0.0) -> DeviceRun:
         """Run `count` instructions from a contiguous buffer (already flushed) until FINISH, a fault or the limit.
 
-        `limit_seconds` is device time: cycles if the hardware counts them, else the wall clock times the time
-        scale. After `timeout`, `bus_error` or `crash` the accelerator must be reset before the next run. Raises
-        AddressError.
+        See RegisterProtocol.run. Raises AddressError, StuckError.
         """
         address = physical_address(instructions)
-        if self.counts_cycles:
-            # A program that ended too early left instructions and tokens behind: no run may depend on the one before.
-            self.soft_reset()
-            return self._wait_counting(self._start(address, count), limit_seconds)
-        old_done = bool(self._registers.read(registers.DONE_READ) & 1)
-        return self._wait(self._start(address, count), limit_seconds, old_done)
+        try:
+            return self._protocol.run(address, count, limit_seconds, expected_seconds)
+        except ResetStuckError as error:
+            raise StuckError(str(error)) from None
 
     def soft_reset(self) -> None:
         """Reset stages, queues, tokens and fault, as after power-on.
@@ -128,13 +103,15 @@ class Driver:
         if not self.counts_cycles:
             self.reload()
             return
-        self._registers.write(registers.SOFT_RESET, 1)
-        # It reads 1 until the outstanding requests on the memory ports have been answered.
-        deadline = time.perf_counter() + _RESET_SECONDS
-        while self._registers.read(registers.SOFT_RESET) & 1:
-            if time.perf_counter() > deadline:
-                raise StuckError("soft reset did not end within {:g} s".format(_RESET_SECONDS))
-            self._beat()
+        try:
+            self._protocol.soft_reset()
+        except ResetStuckError as error:
+            raise StuckError(str(error)) from None
+
+    @property
+    def _protocol(self) -> RegisterProtocol:
+        clock_hz = self.manifest.clock_hz
+        return RegisterProtocol(self._registers, self.counts_cycles, clock_hz, self._time_scale, self._beat, self._now)
 
     def reload(self) -> None:
         """Load the bitstream again, and check it again. Raises NotLoadedError."""
@@ -155,9 +132,9 @@ class Driver:
         finally:
             forget_bitstream(self._directory)
         _set_port_widths()
-        self._registers = pynq.MMIO(manifest.register_base, registers.REGISTER_BYTES)
+        self._registers = pynq.MMIO(manifest.register_base, REGISTER_BYTES)
         device = getattr(getattr(pynq, "Device", None), "active_device", None)
-        self._now = getattr(device, "wall_clock", None) or _host_clock
+        self._now = getattr(device, "wall_clock", None) or host_clock
         self._check_identity(manifest)
         self._bitstream, self._manifest = bitstream, manifest
         self._described = manifest
@@ -166,11 +143,11 @@ class Driver:
         if manifest.identity is None:
             return
         wanted = {
-            registers.IDENTITY: registers.IDENTITY_VALUE,
-            registers.MAP_VERSION: manifest.identity.version,
-            registers.GEOMETRY: manifest.identity.geometry,
-            registers.BUFFER_SIZES: manifest.identity.buffer_sizes,
-            registers.BUILD: manifest.identity.build,
+            Register.IDENTITY: IDENTITY_VALUE,
+            Register.MAP_VERSION: manifest.identity.version,
+            Register.GEOMETRY: manifest.identity.geometry,
+            Register.BUFFER_SIZES: manifest.identity.buffer_sizes,
+            Register.BUILD: manifest.identity.build,
         }
         for offset, value in wanted.items():
             actual = self._registers.read(offset)
@@ -179,80 +156,6 @@ class Driver:
                     "register 0x{:02x} reads 0x{:08x}, the manifest of {} says 0x{:08x}: "
                     "this bitstream is not the one described".format(offset, actual, manifest.parameters, value)
                 )
-
-    def _start(self, address: int, count: int) -> float:
-        """Return the time at which fetch was started. The writes before it take tens of microseconds on a Cortex-A9."""
-        write = self._registers.write
-        write(registers.INSN_COUNT, count)
-        write(registers.INSN_ADDR, address)
-        # Address registers of 0: every dram_base is absolute, in elements.
-        write(registers.INP_ADDR, 0)
-        write(registers.WGT_ADDR, 0)
-        write(registers.UOP_ADDR, 0)
-        write(registers.BIAS_ADDR, 0)
-        write(registers.OUT_ADDR, 0)
-        started = self._now()
-        write(registers.FETCH_CONTROL, registers.START)
-        write(registers.LOAD_CONTROL, registers.START_AND_AUTO_RESTART)
-        write(registers.COMPUTE_CONTROL, registers.START_AND_AUTO_RESTART)
-        write(registers.STORE_CONTROL, registers.START_AND_AUTO_RESTART)
-        return started
-
-    def _wait(self, started: float, limit_seconds: float, old_done: bool) -> DeviceRun:
-        """A bitstream with the public registers only: the wall clock decides. `old_done`: `done` was set before."""
-        allowed = limit_seconds * self._time_scale
-        done_since: Optional[float] = None
-        late = False
-        while True:
-            done = self._registers.read(registers.DONE_READ) & 1
-            elapsed = self._now() - started
-            if not done:
-                old_done, done_since = False, None
-                if late:
-                    return DeviceRun("timeout", "no FINISH within {:g} s".format(limit_seconds), None, elapsed)
-            else:
-                done_since = elapsed if done_since is None else done_since
-                if not old_done or elapsed > min(allowed, _OLD_DONE_SECONDS):
-                    return DeviceRun("ok", "", None, done_since)
-            # The next reading counts: the kernel may have taken the processor away since this one.
-            late = elapsed > allowed
-            self._beat()
-
-    def _wait_counting(self, started: float, limit_seconds: float) -> DeviceRun:
-        """Hilt's bitstreams: cycles decide, so the verdict does not depend on how busy the host or a simulator is."""
-        limit = max(1, int(limit_seconds * self.manifest.clock_hz))
-        late = "no FINISH within {} cycles".format(limit)
-        moved, moved_at, polls = -1, started, 0
-        while True:
-            done = self._registers.read(registers.DONE_READ) & 1
-            fault = 0 if done else self._registers.read(registers.FAULT_CODE)
-            cycles, now = self._cycles(), self._now()
-            if fault:
-                return DeviceRun(*self._fault(fault), cycles, now - started)
-            if cycles > limit:
-                return DeviceRun("timeout", late, cycles, now - started)
-            if done:
-                return DeviceRun("ok", "", cycles, now - started)
-            polls += 1
-            if cycles != moved:
-                moved, moved_at, polls = cycles, now, 0
-            elif polls >= _STALL_POLLS and now - moved_at > _STALL_SECONDS:
-                return DeviceRun("timeout", "no FINISH: the accelerator stands still", cycles, now - started)
-            self._beat()
-
-    def _cycles(self) -> int:
-        """Return a counter of 64 bits in two reads; read it again if the low half wrapped in between."""
-        read = self._registers.read
-        while True:
-            high, low = read(registers.CYCLES_HIGH), read(registers.CYCLES_LOW)
-            if read(registers.CYCLES_HIGH) == high:
-                return int(high) << 32 | int(low)
-
-    def _fault(self, code: int) -> Tuple[str, str]:
-        read = self._registers.read
-        address = read(registers.FAULT_ADDRESS_HIGH) << 32 | read(registers.FAULT_ADDRESS_LOW)
-        outcome = "bus_error" if code in (registers.SLVERR, registers.DECERR) else "crash"
-        return outcome, registers.FAULTS.get(code, "unknown fault {} at {{}}".format(code)).format(address)
 
 
 def _download(bitstream: Any) -> None:

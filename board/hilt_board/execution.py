@@ -9,8 +9,9 @@ import numpy as np
 
 from hilt_runtime import isa
 from hilt_runtime.program_check import InstructionSet, ProgramCheckError, check_bounds
+from hilt_runtime.register_protocol import DeviceRun
 
-from .driver import DeviceRun, Driver, DriverError, physical_address
+from .driver import Driver, DriverError, physical_address
 from .memory import ContiguousMemory, read_back
 from .protocol import UOP_BUFFER, Manifest, Measured, TrialRequest, WireVerification
 

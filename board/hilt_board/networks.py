@@ -10,7 +10,8 @@ import pynq
 
 from hilt_runtime import InferenceError, MemoryNeededError, Network, NetworkError, read_bundle
 from hilt_runtime.arrays import decode_arrays, encode_arrays
-from hilt_runtime.device import DeviceInference, VtaDevice
+from hilt_runtime.device import VtaDevice
+from hilt_runtime.register_protocol import DeviceRun
 
 from .driver import Driver, DriverError
 from .memory import ContiguousMemory, OutOfContiguousMemoryError
@@ -43,10 +44,9 @@ class AgentDevice(VtaDevice):
             text = "the network needs {} bytes of contiguous memory{}: raise the board's CMA (cma= at boot)"
             raise MemoryNeededError(text.format(size, known)) from None
 
-    def run(self, instructions: Any, count: int, limit_seconds: float) -> DeviceInference:
+    def run(self, instructions: Any, count: int, limit_seconds: float, expected_seconds: float = 0.0) -> DeviceRun:
         """See Device."""
-        run = self._driver.run(instructions, count, limit_seconds)
-        return DeviceInference(run.outcome, run.reason, run.cycles, run.seconds)
+        return self._driver.run(instructions, count, limit_seconds, expected_seconds)
 
 
 class Networks:

@@ -4,32 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import sys
-import time
 from pathlib import Path
-from typing import Any, Dict, NamedTuple, Optional
+from typing import Any, Dict, Optional
 
 import numpy as np
 
 from hilt_runtime.errors import DeviceError, MemoryNeededError, TargetError
-
-_FETCH, _LOAD, _COMPUTE, _STORE = 0x0000, 0x1000, 0x2000, 0x3000
-_START, _START_AND_AUTO_RESTART = 0x01, 0x81
-_DONE = _COMPUTE + 0x18
-_IDENTITY, _IDENTITY_VALUE = 0x40, 0x48494C54
-_FAULT_CODE, _CYCLES_LOW, _CYCLES_HIGH, _SOFT_RESET = 0x54, 0x60, 0x64, 0x68
-_REGISTER_BYTES = 0x4000
-_RESET_SECONDS = 1.0
-_OLD_DONE_SECONDS = 0.005
-"""A public bitstream's `done` of the run before stays until compute begins; a run is believed after so long."""
-
-
-class DeviceInference(NamedTuple):
-    """One run of a program: ok, timeout, bus_error or crash; cycles where the hardware counts them."""
-
-    outcome: str
-    reason: str
-    cycles: Optional[int]
-    seconds: float
+from hilt_runtime.register_protocol import DeviceRun, RegisterProtocol, ResetStuckError
+from hilt_runtime.registers import IDENTITY_VALUE, REGISTER_BYTES, Register
 
 
 class VtaDevice:
@@ -62,8 +44,11 @@ class VtaDevice:
         """
         raise NotImplementedError
 
-    def run(self, instructions: Any, count: int, limit_seconds: float) -> DeviceInference:
-        """Run `count` instructions from contiguous memory until FINISH, a fault, or the limit in the device's time."""
+    def run(self, instructions: Any, count: int, limit_seconds: float, expected_seconds: float = 0.0) -> DeviceRun:
+        """Run `count` instructions from contiguous memory until FINISH, a fault, or the limit in the device's time.
+
+        A device may sleep through most of `expected_seconds`.
+        """
         raise NotImplementedError
 
 
@@ -84,70 +69,21 @@ class PynqDevice(VtaDevice):
         self.clock_hz = int(target["clock_hz"])
         if bitstream is not None:
             self._program(bitstream, target)
-        self._registers = pynq.MMIO(int(target["register_base"]), _REGISTER_BYTES)
-        self._counts = self._registers.read(_IDENTITY) == _IDENTITY_VALUE
+        self._registers = pynq.MMIO(int(target["register_base"]), REGISTER_BYTES)
+        counts = self._registers.read(Register.IDENTITY) == IDENTITY_VALUE
+        self._protocol = RegisterProtocol(self._registers, counts, self.clock_hz)
         self.isa = target["isa"]
-        self.parameters = self._described(target) if self._counts else ""
+        self.parameters = self._described(target) if counts else ""
 
     def allocate(self, size: int) -> Any:
         return allocate(self._pynq, size)
 
-    def run(self, instructions: Any, count: int, limit_seconds: float) -> DeviceInference:
-        registers = self._registers
-        if self._counts:
-            self._soft_reset()
-        old_done = registers.read(_DONE) & 1
-        for offset, value in (
-            (_FETCH + 0x10, count),
-            (_FETCH + 0x18, int(instructions.physical_address)),
-            (_LOAD + 0x10, 0),
-            (_LOAD + 0x18, 0),
-            (_COMPUTE + 0x20, 0),
-            (_COMPUTE + 0x28, 0),
-            (_STORE + 0x10, 0),
-        ):
-            registers.write(offset, value)
-        started = time.perf_counter()
-        registers.write(_FETCH, _START)
-        for stage in (_LOAD, _COMPUTE, _STORE):
-            registers.write(stage, _START_AND_AUTO_RESTART)
-        return self._wait(started, limit_seconds, bool(old_done))
-
-    def _wait(self, started: float, limit_seconds: float, old_done: bool) -> DeviceInference:
-        registers = self._registers
-        limit_cycles = int(limit_seconds * self.clock_hz)
-        while True:
-            done = registers.read(_DONE) & 1
-            elapsed = time.perf_counter() - started
-            cycles = self._cycles() if self._counts else None
-            if done and (self._counts or not old_done or elapsed > _OLD_DONE_SECONDS):
-                return DeviceInference("ok", "", cycles, elapsed)
-            old_done = old_done and bool(done)
-            if self._counts:
-                fault = 0 if done else registers.read(_FAULT_CODE)
-                if fault:
-                    return DeviceInference(
-                        "bus_error" if fault <= 2 else "crash", "fault {}".format(fault), cycles, elapsed
-                    )
-                late = cycles is not None and cycles > limit_cycles
-            else:
-                late = elapsed > limit_seconds
-            if late:
-                return DeviceInference("timeout", "no FINISH within {:g} s".format(limit_seconds), cycles, elapsed)
-
-    def _cycles(self) -> int:
-        read = self._registers.read
-        while True:
-            high, low = read(_CYCLES_HIGH), read(_CYCLES_LOW)
-            if read(_CYCLES_HIGH) == high:
-                return int(high) << 32 | int(low)
-
-    def _soft_reset(self) -> None:
-        self._registers.write(_SOFT_RESET, 1)
-        deadline = time.perf_counter() + _RESET_SECONDS
-        while self._registers.read(_SOFT_RESET) & 1:
-            if time.perf_counter() > deadline:
-                raise DeviceError("a soft reset of VTA does not end: load the bitstream again, or reboot the board")
+    def run(self, instructions: Any, count: int, limit_seconds: float, expected_seconds: float = 0.0) -> DeviceRun:
+        """See VtaDevice. Raises DeviceError."""
+        try:
+            return self._protocol.run(int(instructions.physical_address), count, limit_seconds, expected_seconds)
+        except ResetStuckError as error:
+            raise DeviceError("{}: load the bitstream again, or reboot the board".format(error)) from None
 
     def _program(self, bitstream: str, target: Dict[str, Any]) -> None:
         try:
@@ -169,7 +105,7 @@ class PynqDevice(VtaDevice):
         if not wanted:
             return ""
         read = self._registers.read
-        there = [read(0x48), read(0x4C), read(0x50)]
+        there = [read(Register.GEOMETRY), read(Register.BUFFER_SIZES), read(Register.BUILD)]
         if there == list(wanted):
             return str(target["parameters"])
         return "registers {}".format(" ".join("{:08x}".format(value) for value in there))

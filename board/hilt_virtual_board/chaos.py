@@ -22,10 +22,11 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 import pynq
 
-from hilt_board import execution, registers
+from hilt_board import execution
 from hilt_board.home import open_home
 from hilt_board.protocol import Measured, Record
 from hilt_board.worker import Worker
+from hilt_runtime.registers import Register
 
 from .chaos_clock import ENVIRONMENT, clock_offset
 
@@ -127,8 +128,8 @@ def _injected(kind: str, plan: Plan) -> Iterator[None]:
                 model.__dict__.pop(name, None)
 
 
-_CYCLES = (registers.CYCLES_LOW, registers.CYCLES_HIGH)
-_PROGRESS = (registers.DONE_READ, *_CYCLES)
+_CYCLES = (Register.CYCLES_LOW, Register.CYCLES_HIGH)
+_PROGRESS = (Register.DONE_READ, *_CYCLES)
 
 
 def _standing_still(read: Callable[[int], int], still: Tuple[int, ...]) -> Callable[[int], int]:

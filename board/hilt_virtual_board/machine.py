@@ -35,7 +35,9 @@ class MachineError(Exception):
     """The library has no machine models, or refuses a program."""
 
 
-class _Costs(ctypes.Structure):
+class MachineCosts(ctypes.Structure):
+    """struct vta_machine_parameters."""
+
     _fields_ = tuple((name, ctypes.c_double) for name in COSTS)
 
 
@@ -58,7 +60,7 @@ class PublicMachine:
         except (OSError, AttributeError) as error:
             raise MachineError("payload has no machine models: {}".format(error)) from None
         self._predict.restype = ctypes.c_int
-        self._costs = _Costs(**costs)
+        self._costs = MachineCosts(**costs)
 
     def cycles(self, instructions: int, count: int) -> Optional[float]:
         """Return the cycles of `count` instructions at this address of the process; None if they never end."""

@@ -12,18 +12,7 @@ import random
 from pathlib import Path
 from typing import Optional
 
-from hilt_board.registers import (
-    COMPUTE_CONTROL,
-    DONE_READ,
-    FETCH_CONTROL,
-    INSN_ADDR,
-    INSN_COUNT,
-    LOAD_CONTROL,
-    OUT_ADDR,
-    START,
-    START_AND_AUTO_RESTART,
-    STORE_CONTROL,
-)
+from hilt_runtime.registers import START, START_AND_AUTO_RESTART, Register
 
 from .board_model import ModelSettings
 from .machine import PublicMachine
@@ -41,7 +30,7 @@ _SWITCH_CHANCE, _SWITCH_SECONDS = 0.02, 150e-6
 """The chance that a run loses the processor, and the mean time without it."""
 _HANGING_SECONDS = 0.01
 """Passes at each look at a program that never ends."""
-_CONTROLS = (FETCH_CONTROL, LOAD_CONTROL, COMPUTE_CONTROL, STORE_CONTROL)
+_CONTROLS = (Register.FETCH_CONTROL, Register.LOAD_CONTROL, Register.COMPUTE_CONTROL, Register.STORE_CONTROL)
 
 
 class PublicTime:
@@ -74,7 +63,7 @@ class PublicTime:
         self._access()
         if offset & _PAGE >= _OWN_REGISTERS:
             return 0
-        if offset == DONE_READ:
+        if offset == Register.DONE_READ:
             return int(self._wait())
         return self._model.read_register(offset)
 
@@ -83,17 +72,17 @@ class PublicTime:
         self._access()
         if offset & _PAGE >= _OWN_REGISTERS:
             return
-        if offset == INSN_COUNT:
+        if offset == Register.INSN_COUNT:
             self._count = value
-        elif offset == INSN_ADDR:
+        elif offset == Register.INSN_ADDR:
             self._address = value
         if offset in _CONTROLS:
-            if offset == FETCH_CONTROL and value & START:
+            if offset == Register.FETCH_CONTROL and value & START:
                 self._started = True
                 self._done_at = None if self._seconds is None else self._now + self._seconds
             return
         self._model.write_register(offset, value)
-        if offset == OUT_ADDR:
+        if offset == Register.OUT_ADDR:
             self._seconds = self._prepare()
 
     def _access(self) -> None:
@@ -123,7 +112,7 @@ class PublicTime:
         cycles = self._machine.cycles(ctypes.addressof(instructions), self._count)
         if cycles is None:
             return None
-        self._model.write_register(FETCH_CONTROL, START)
+        self._model.write_register(Register.FETCH_CONTROL, START)
         for control in _CONTROLS[1:]:
             self._model.write_register(control, START_AND_AUTO_RESTART)
         status, _ = self._model.step(_MOST_WORK)

@@ -20,7 +20,7 @@ from pynq.pl_server.device import Device
 
 from hilt_board.bitfile import BitfileError, read_bitfile
 from hilt_board.home import open_home
-from hilt_board.registers import DONE_READ, FETCH_CONTROL, REGISTER_BYTES
+from hilt_runtime.registers import REGISTER_BYTES, Register
 
 from .board_model import ModelSettings, load_board_model
 from .contiguous import ContiguousAllocator
@@ -113,7 +113,7 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
         if self._public is not None:
             words = [self._public.read(offset + index) for index in range(0, length, 4)]
             return b"".join(word.to_bytes(4, "little") for word in words)
-        if offset == DONE_READ:
+        if offset == Register.DONE_READ:
             time.sleep(max(0.0, self._not_before - time.monotonic()))
             model.step(self.board_model.quantum_cycles)
         words = [model.read_register(offset + index) for index in range(0, length, 4)]
@@ -122,7 +122,7 @@ class VerilatedDevice(Device):  # type: ignore[misc]  # pynq has no types
     def write_registers(self, address: int, data: bytes) -> None:
         """Write registers, for MMIO.write."""
         model, offset = self._decode(address, len(data))
-        if offset == FETCH_CONTROL:
+        if offset == Register.FETCH_CONTROL:
             self._not_before = time.monotonic() + self.board_model.run_seconds
         for index in range(0, len(data), 4):
             value = int.from_bytes(data[index : index + 4], "little")

@@ -162,14 +162,16 @@ def c_header(registers: Map) -> str:
     return "\n".join([*lines, "};", "", "#endif", ""])
 
 
-def board_module(registers: Map) -> str:
-    """Return the module of the board, Python 3.8: constants by name."""
+def python_module(registers: Map) -> str:
+    """Return the module of board and host, Python 3.8: plain integers, which a poll reads often."""
     size = max(registers.pages.values()) + PAGE_BYTES
     lines = [
         "# SPDX-License-Identifier: Apache-2.0",
-        f'"""Registers, in bytes from the fetch page. Generated from {SOURCE}: do not edit."""',
+        f'"""The accelerator\'s registers and faults. Generated from {SOURCE}: do not edit."""',
         "",
         "from __future__ import annotations",
+        "",
+        "from enum import IntEnum",
         "",
         f"REGISTER_BYTES = 0x{size:04X}",
         '"""Size of the four pages: fetch, load, compute, store."""',
@@ -179,36 +181,8 @@ def board_module(registers: Map) -> str:
         "",
         f"IDENTITY_VALUE = 0x{registers.identity:08X}",
         "",
-        *(f"{word.name.upper()} = 0x{word.offset:04X}" for word in registers.words()),
         "",
-        *(f"{fault['name'].upper()} = {fault['code']}" for fault in registers.faults if fault["address"] == "bytes"),
-        "FAULTS = {",
-        *(f'    {_fault_key(fault)}: "{fault["text"]}",' for fault in registers.faults if fault["code"]),
-        "}",
-        '"""Text of a fault by its code; `format` takes the fault address."""',
-    ]
-    return "\n".join([*lines, ""])
-
-
-def _fault_key(fault: dict[str, Any]) -> str:
-    return fault["name"].upper() if fault["address"] == "bytes" else str(fault["code"])
-
-
-def host_module(registers: Map) -> str:
-    """Return the module of hilt.simulator: enumerations."""
-    lines = [
-        "# SPDX-License-Identifier: Apache-2.0",
-        f'"""The accelerator\'s registers, by byte offset. Generated from {SOURCE}: do not edit."""',
-        "",
-        "from __future__ import annotations",
-        "",
-        "from enum import IntEnum",
-        "",
-        f"START = 0x{START:02X}",
-        f"START_AND_AUTO_RESTART = 0x{START_AND_AUTO_RESTART:02X}",
-        "",
-        "",
-        "class Register(IntEnum):",
+        "class Register:",
         '    """Byte offset of a register. Fetch is at 0x0000, load 0x1000, compute 0x2000, store 0x3000."""',
         "",
         *(f"    {word.name.upper()} = 0x{word.offset:04X}" for word in registers.words()),
@@ -218,6 +192,12 @@ def host_module(registers: Map) -> str:
         '    """Reason why the accelerator stopped itself."""',
         "",
         *(f"    {fault['name'].upper()} = {fault['code']}" for fault in registers.faults),
+        "",
+        "",
+        "FAULTS = {",
+        *(f'    {fault["code"]}: "{fault["text"]}",' for fault in registers.faults if fault["code"]),
+        "}",
+        '"""Text of a fault by its code; `format` takes the fault address."""',
     ]
     return "\n".join([*lines, ""])
 
@@ -269,8 +249,7 @@ def _table(registers: Iterator[dict[str, Any]]) -> Iterator[str]:
 FILES = {
     "hls/rtl/vta_registers_pkg.sv": system_verilog,
     "hls/sim/vta_registers.h": c_header,
-    "board/hilt_board/registers.py": board_module,
-    "host/hilt/simulator/registers.py": host_module,
+    "board/hilt_runtime/registers.py": python_module,
     "docs/registers.md": markdown,
 }
 

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from hilt.simulator.device import DeviceStatus, MemoryModel, SimulatedDevice
 from hilt.simulator.driver import Execution, execute
-from hilt.simulator.registers import Register
 from hilt.simulator.twin import PlacedProgram
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import UOP, AluOpcode, MemoryType, encode_uops
+from hilt_runtime.registers import Register
 from tests.rtl.assembly import Fields, alu, finish, gemm, load, store, words
 
 POOL, SOURCE, TARGET, MEMORY = 0x1_0000, 0x2_0000, 0x20_0000, 0x60_0000

@@ -16,8 +16,8 @@ import pytest
 from hilt.simulator.build import build
 from hilt.simulator.device import Counters, DeviceStatus, MemoryModel, SimulatedDevice
 from hilt.simulator.driver import Fault, execute
-from hilt.simulator.registers import START, START_AND_AUTO_RESTART, FaultCode, Register
 from hilt.vta.isa import AluOpcode, MemoryType
+from hilt_runtime.registers import START, START_AND_AUTO_RESTART, FaultCode, Register
 from tests.rtl.assembly import DATA, INSN, RESULT, UOP_POOL, Fields, alu, finish, gemm, load, micro_ops, store, words
 from tests.rtl.variants import VARIANTS
 

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from hilt.simulator.build import build
 from hilt.simulator.device import DeviceStatus, MemoryModel, SimulatedDevice
 from hilt.simulator.driver import Fault, execute
-from hilt.simulator.registers import START, START_AND_AUTO_RESTART, FaultCode, Register
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import AluOpcode, MemoryType
+from hilt_runtime.registers import START, START_AND_AUTO_RESTART, FaultCode, Register
 from tests.rtl.assembly import (
     BASE,
     DATA,

@@ -9,8 +9,8 @@ import pytest
 from hilt.simulator.build import Form, build
 from hilt.simulator.device import DeviceStatus, MemoryModel, SimulatedDevice
 from hilt.simulator.driver import Fault, execute
-from hilt.simulator.registers import FaultCode, Register
 from hilt.vta.isa import AluOpcode, MemoryType, Opcode
+from hilt_runtime.registers import FaultCode, Register
 from tests.rtl.assembly import (
     BASE,
     DATA,

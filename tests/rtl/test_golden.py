@@ -10,8 +10,8 @@ import pytest
 from hilt.simulator.build import build
 from hilt.simulator.device import DeviceStatus, MemoryModel, SimulatedDevice, SimulatorError
 from hilt.simulator.driver import execute
-from hilt.simulator.registers import START, START_AND_AUTO_RESTART, Register
 from hilt.vta.isa import AluOpcode, MemoryType
+from hilt_runtime.registers import START, START_AND_AUTO_RESTART, Register
 from tests.rtl.assembly import (
     BASE,
     DATA,

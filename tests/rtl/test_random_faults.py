@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from hilt.simulator.build import Form, build
 from hilt.simulator.device import DeviceStatus, MemoryModel, SimulatedDevice
 from hilt.simulator.driver import Fault, execute
-from hilt.simulator.registers import FaultCode, Register
 from hilt.vta.isa import UOP, AluOpcode, MemoryType, encode_uops
+from hilt_runtime.registers import FaultCode, Register
 from tests.rtl.assembly import (
     BASE,
     DATA,

@@ -13,8 +13,9 @@ from hilt.network.target import CompileTarget
 from hilt.simulator.build import Form, build
 from hilt.simulator.device import DeviceStatus, SimulatedDevice
 from hilt.simulator.driver import execute
-from hilt_runtime.device import DeviceInference, VtaDevice
+from hilt_runtime.device import VtaDevice
 from hilt_runtime.errors import MemoryNeededError
+from hilt_runtime.register_protocol import DeviceRun
 
 _PAGE = 4096
 
@@ -50,7 +51,7 @@ class SimulatedVta(VtaDevice):
         view.physical_address = self._base + place
         return view
 
-    def run(self, instructions: Any, count: int, limit_seconds: float) -> DeviceInference:
+    def run(self, instructions: Any, count: int, limit_seconds: float, expected_seconds: float = 0.0) -> DeviceRun:
         """See VtaDevice."""
         started = time.perf_counter()
         self._model.reset()
@@ -58,10 +59,10 @@ class SimulatedVta(VtaDevice):
         execution = execute(self._model, instructions.physical_address, count, limit)
         seconds = time.perf_counter() - started
         if execution.status is DeviceStatus.DONE:
-            return DeviceInference("ok", "", execution.cycles, seconds)
+            return DeviceRun("ok", "", execution.cycles, seconds)
         if execution.fault is not None:
-            return DeviceInference("crash", str(execution.fault), execution.cycles, seconds)
-        return DeviceInference("timeout", f"no FINISH within {limit} cycles", execution.cycles, seconds)
+            return DeviceRun("crash", str(execution.fault), execution.cycles, seconds)
+        return DeviceRun("timeout", f"no FINISH within {limit} cycles", execution.cycles, seconds)
 
 
 class _Placed(np.ndarray[Any, np.dtype[np.uint8]]):

@@ -14,7 +14,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-API_VERSION = 1
+from hilt_virtual_board.model import API_VERSION, ModelMemory
+
 MEMORY_ALIGNMENT = 4096
 
 
@@ -74,22 +75,6 @@ class Counters:
     store: StageCounters
 
 
-_MEMORY_FIELDS = (
-    ("memory_base", ctypes.c_uint64),
-    ("memory_bytes", ctypes.c_uint64),
-    ("read_latency", ctypes.c_uint32),
-    ("write_latency", ctypes.c_uint32),
-    ("bandwidth_numerator", ctypes.c_uint32),
-    ("bandwidth_denominator", ctypes.c_uint32),
-    ("jitter", ctypes.c_uint32),
-    ("seed", ctypes.c_uint32),
-)
-
-
-class _MemoryModel(ctypes.Structure):
-    _fields_ = _MEMORY_FIELDS
-
-
 def memory_structure(memory: MemoryModel) -> ctypes.Structure:
     """`memory` as the libraries take it: a vta_memory_model.
 
@@ -104,10 +89,10 @@ def memory_structure(memory: MemoryModel) -> ctypes.Structure:
         memory.jitter,
         memory.seed,
     )
-    for (name, kind), value in zip(_MEMORY_FIELDS, values, strict=True):
+    for (name, kind), value in zip(ModelMemory._fields_, values, strict=True):
         if not 0 <= value < 1 << 8 * ctypes.sizeof(kind):
             raise SimulatorError(f"a memory with {name} {value} cannot be: it has {8 * ctypes.sizeof(kind)} bits")
-    return _MemoryModel(*values)
+    return ModelMemory(*values)
 
 
 _STAGE_COUNTERS = ("busy", "starved", "stalled", "bytes", "instructions")
@@ -256,7 +241,7 @@ def _load(path: Path) -> ctypes.CDLL:
     signatures: dict[str, tuple[Any, list[Any]]] = {
         "vta_api_version": (u32, []),
         "vta_describe": (ctypes.c_char_p, []),
-        "vta_create": (device, [ctypes.POINTER(_MemoryModel), ctypes.c_char_p, size]),
+        "vta_create": (device, [ctypes.POINTER(ModelMemory), ctypes.c_char_p, size]),
         "vta_destroy": (None, [device]),
         "vta_reset": (None, [device]),
         "vta_memory": (ctypes.POINTER(ctypes.c_uint8), [device]),

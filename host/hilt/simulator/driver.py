@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hilt.simulator.device import Counters, DeviceStatus, SimulatedDevice, SimulatorError
-from hilt.simulator.registers import START, START_AND_AUTO_RESTART, FaultCode, Register
+from hilt_runtime.registers import START, START_AND_AUTO_RESTART, FaultCode, Register
 
 
 @dataclass(frozen=True)

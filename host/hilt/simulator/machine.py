@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from enum import IntEnum
 
 import numpy as np
@@ -18,6 +18,7 @@ from hilt.simulator.build import build
 from hilt.simulator.device import SimulatorError
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.program import Program
+from hilt_virtual_board.machine import MachineCosts
 
 API_VERSION = 1
 
@@ -103,10 +104,6 @@ SPAN = np.dtype([("start", np.float64), ("end", np.float64), ("stage", np.uint32
 """One instruction: busy in the cycles [start, end) of stage 1 (load), 2 (compute) or 3 (store)."""
 
 
-class _Costs(ctypes.Structure):
-    _fields_ = tuple((field.name, ctypes.c_double) for field in fields(MachineParameters))
-
-
 class EventMachine:
     """The machine models' library for one accelerator. Any number of threads may call it at once."""
 
@@ -136,7 +133,7 @@ class EventMachine:
             return results
         words = np.ascontiguousarray(streams[0] if len(streams) == 1 else np.concatenate(streams))
         offsets = np.concatenate([[0], np.cumsum([len(stream) for stream in streams])]).astype(np.uint64)
-        costs = _Costs(**asdict(parameters))
+        costs = MachineCosts(**asdict(parameters))
         refused = self._library.vta_machine_predict(
             ctypes.c_uint64(len(streams)),
             ctypes.c_void_p(words.ctypes.data),

@@ -12,7 +12,7 @@ from cocotb.triggers import ClockCycles, Timer
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiReadBus, AxiResp, AxiSlaveRead, AxiSlaveWrite, AxiWriteBus
 
 from hilt.simulator.driver import Fault
-from hilt.simulator.registers import START, START_AND_AUTO_RESTART, FaultCode, Register
+from hilt_runtime.registers import START, START_AND_AUTO_RESTART, FaultCode, Register
 from tests.rtl.cocotb.memory import GuardedMemory
 
 ADDRESS_RULES = (

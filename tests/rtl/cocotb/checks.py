@@ -20,9 +20,9 @@ from hilt.schedule import Conv2d, lower, make_tensors
 from hilt.simulator.build import build
 from hilt.simulator.driver import Fault
 from hilt.simulator.program_run import UNWRITTEN, place
-from hilt.simulator.registers import FaultCode, Register
 from hilt.vta.accelerator import Accelerator, IsaRevision, load_parameters
 from hilt.vta.isa import MemoryType
+from hilt_runtime.registers import FaultCode, Register
 from tests.rtl.assembly import BASE, DATA, INSN, MEMORY_BYTES, RESULT, Fields, finish, load, store, words
 from tests.rtl.cocotb.bench import Bench
 from tests.rtl.cocotb.memory import GuardedMemory

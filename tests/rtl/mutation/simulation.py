@@ -13,9 +13,9 @@ from pathlib import Path
 from hilt.simulator import toolchain
 from hilt.simulator.device import MemoryModel, SimulatedDevice
 from hilt.simulator.driver import Execution, execute
-from hilt.simulator.registers import Register
 from hilt.vta.accelerator import Accelerator, IsaRevision, VTAParameters
 from hilt.vta.isa import AluOpcode, MemoryType
+from hilt_runtime.registers import Register
 from tests.rtl import random_resets
 from tests.rtl.assembly import (
     BASE,

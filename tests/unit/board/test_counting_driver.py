@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from hilt_board import registers
+from hilt_runtime import register_protocol, registers
+from hilt_runtime.registers import FaultCode, Register
 
 from .examples import MANIFEST
 
@@ -30,22 +31,22 @@ class Registers:
 
     def write(self, offset: int, value: int) -> None:
         self.written.append((offset, value))
-        if offset == registers.FETCH_CONTROL:
+        if offset == Register.FETCH_CONTROL:
             self.cycles = 0
 
     def read(self, offset: int) -> int:
-        if offset == registers.SOFT_RESET:
+        if offset == Register.SOFT_RESET:
             self.resetting = max(0, self.resetting - 1)
             return int(self.resetting > 0)
-        if offset == registers.DONE_READ:
+        if offset == Register.DONE_READ:
             self.cycles += self.step
             return int(self.cycles >= self.done_at)
         return {
-            registers.FAULT_CODE: self.fault if self.cycles >= self.fault_at else 0,
-            registers.FAULT_ADDRESS_LOW: 0x89ABCDEF,
-            registers.FAULT_ADDRESS_HIGH: 0x1,
-            registers.CYCLES_LOW: self.cycles & 0xFFFFFFFF,
-            registers.CYCLES_HIGH: self.cycles >> 32,
+            Register.FAULT_CODE: self.fault if self.cycles >= self.fault_at else 0,
+            Register.FAULT_ADDRESS_LOW: 0x89ABCDEF,
+            Register.FAULT_ADDRESS_HIGH: 0x1,
+            Register.CYCLES_LOW: self.cycles & 0xFFFFFFFF,
+            Register.CYCLES_HIGH: self.cycles >> 32,
         }[offset]
 
 
@@ -71,18 +72,18 @@ class Wrapping(Registers):
 
     def read(self, offset: int) -> int:
         now = next(self.reads)
-        return now >> 32 if offset == registers.CYCLES_HIGH else now & 0xFFFFFFFF
+        return now >> 32 if offset == Register.CYCLES_HIGH else now & 0xFFFFFFFF
 
 
 def test_the_halves_of_a_count_are_of_one_moment(module: ModuleType) -> None:
     """Read as it comes, it would be 3, or four billion too many."""
-    assert driver_on(module, Wrapping())._cycles() == 0x1_0000_0006
+    assert driver_on(module, Wrapping())._protocol.cycles() == 0x1_0000_0006
 
 
 def test_a_count_of_more_than_32_bits_is_read_whole(module: ModuleType) -> None:
     design = Registers()
     design.cycles = 0x12_3456_789A
-    assert driver_on(module, design)._cycles() == 0x12_3456_789A
+    assert driver_on(module, design)._protocol.cycles() == 0x12_3456_789A
 
 
 def test_a_run_ends_when_it_is_done_with_its_cycles(module: ModuleType) -> None:
@@ -100,7 +101,8 @@ def test_the_limit_is_of_cycles_and_the_last_one_counts(module: ModuleType, done
 
 
 @pytest.mark.parametrize(
-    ("code", "outcome"), [(registers.SLVERR, "bus_error"), (registers.DECERR, "bus_error"), (3, "crash"), (8, "crash")]
+    ("code", "outcome"),
+    [(FaultCode.SLVERR, "bus_error"), (FaultCode.DECERR, "bus_error"), (3, "crash"), (8, "crash")],
 )
 def test_a_fault_ends_the_run_and_says_where(module: ModuleType, code: int, outcome: str) -> None:
     design = Registers(done_at=1 << 60)
@@ -111,8 +113,8 @@ def test_a_fault_ends_the_run_and_says_where(module: ModuleType, code: int, outc
 
 
 def test_a_design_that_stands_still_is_given_up(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_STALL_SECONDS", 0.0)
-    monkeypatch.setattr(module, "_STALL_POLLS", 20)
+    monkeypatch.setattr(register_protocol, "STALL_SECONDS", 0.0)
+    monkeypatch.setattr(register_protocol, "STALL_POLLS", 20)
     ran = driver_on(module, Registers(done_at=1000, step=0)).run(CODE, 2, 1.0)
     assert (ran.outcome, ran.reason) == ("timeout", "no FINISH: the accelerator stands still")
 
@@ -122,19 +124,19 @@ def test_every_run_begins_with_a_soft_reset_and_ends_with_the_starts_in_order(mo
     design.resetting = 4
     driver_on(module, design).run(CODE, 7, 1.0)
     assert design.resetting == 0
-    assert design.written[0] == (registers.SOFT_RESET, 1)
-    assert design.written[1:3] == [(registers.INSN_COUNT, 7), (registers.INSN_ADDR, CODE.physical_address)]
+    assert design.written[0] == (Register.SOFT_RESET, 1)
+    assert design.written[1:3] == [(Register.INSN_COUNT, 7), (Register.INSN_ADDR, CODE.physical_address)]
     assert design.written[-4:] == [
-        (registers.FETCH_CONTROL, registers.START),
-        (registers.LOAD_CONTROL, registers.START_AND_AUTO_RESTART),
-        (registers.COMPUTE_CONTROL, registers.START_AND_AUTO_RESTART),
-        (registers.STORE_CONTROL, registers.START_AND_AUTO_RESTART),
+        (Register.FETCH_CONTROL, registers.START),
+        (Register.LOAD_CONTROL, registers.START_AND_AUTO_RESTART),
+        (Register.COMPUTE_CONTROL, registers.START_AND_AUTO_RESTART),
+        (Register.STORE_CONTROL, registers.START_AND_AUTO_RESTART),
     ]
     assert [value for _, value in design.written[3:-4]] == [0, 0, 0, 0, 0]
 
 
 def test_a_soft_reset_that_does_not_end_is_a_stuck_board(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_RESET_SECONDS", 0.0)
+    monkeypatch.setattr(register_protocol, "RESET_SECONDS", 0.0)
     design = Registers()
     design.resetting = 1 << 30
     with pytest.raises(module.StuckError, match="soft reset did not end"):
@@ -192,7 +194,7 @@ def test_a_design_that_moves_is_not_given_up(module: ModuleType) -> None:
         looks = 0
 
         def read(self, offset: int) -> int:
-            if offset == registers.DONE_READ:
+            if offset == Register.DONE_READ:
                 self.looks += 1
                 self.cycles = self.looks // 900
                 return int(self.cycles >= 4)
@@ -213,7 +215,7 @@ def test_the_seconds_of_a_run_begin_with_its_start(
 ) -> None:
     """Four looks, a quarter of a second apart, at a design that counts ten cycles between them."""
     design = Registers(done_at=done_at)
-    design.fault, design.fault_at = registers.SLVERR, fault_at
+    design.fault, design.fault_at = FaultCode.SLVERR, fault_at
     driver = driver_on(module, design)
     driver._now = Clock(0.25)
     driver._now.seconds = 100.0
@@ -232,7 +234,7 @@ def test_a_soft_reset_may_take_a_second(
 ) -> None:
     """The clock moves by a quarter of a second at each reading. The first reading sets the deadline."""
     clock = Clock(0.25)
-    monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=clock))
+    monkeypatch.setattr(register_protocol, "time", SimpleNamespace(perf_counter=clock))
     design, beats = Registers(), list[None]()
     design.resetting = looks
     driver = driver_on(module, design)
@@ -247,5 +249,5 @@ def test_a_soft_reset_may_take_a_second(
 
 
 def test_a_fault_says_its_whole_address(module: ModuleType) -> None:
-    outcome, reason = driver_on(module, Registers())._fault(99)
+    outcome, reason = driver_on(module, Registers())._protocol._fault(99)
     assert (outcome, reason) == ("crash", f"unknown fault 99 at {0x1_89AB_CDEF}")

@@ -14,9 +14,10 @@ import pytest
 
 from hilt.bitstreams import find
 from hilt.virtual.bitstream import bitfile
-from hilt_board import registers
 from hilt_board.bitfile import BitfileError
 from hilt_board.protocol import Manifest
+from hilt_runtime import register_protocol, registers
+from hilt_runtime.registers import Register
 
 from .examples import MANIFEST
 
@@ -34,11 +35,11 @@ class PublicRegisters:
         self.polls = 0
 
     def write(self, offset: int, value: int) -> None:
-        if (offset, value) == (registers.FETCH_CONTROL, registers.START):
+        if (offset, value) == (Register.FETCH_CONTROL, registers.START):
             self.polls = 0
 
     def read(self, offset: int) -> int:
-        assert offset == registers.DONE_READ
+        assert offset == Register.DONE_READ
         self.polls += 1
         if self.polls > self.until_first:
             self.done = int(self.polls > self.until_finish)
@@ -166,7 +167,7 @@ def test_a_program_that_was_over_at_once_is_believed_and_timed_by_its_first_sigh
     ran = driver.run(Code, 1, 1.0)
     assert ran.outcome == "ok"
     assert board.registers.polls > 1
-    assert ran.seconds < module._OLD_DONE_SECONDS
+    assert ran.seconds < register_protocol.OLD_DONE_SECONDS
 
 
 def test_time_begins_when_fetch_is_started(
@@ -190,7 +191,7 @@ def test_time_begins_when_fetch_is_started(
 
     monkeypatch.setattr(board.registers, "read", slow(read))
     monkeypatch.setattr(board.registers, "write", slow(write))
-    monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: clock))
+    monkeypatch.setattr(register_protocol, "time", SimpleNamespace(perf_counter=lambda: clock))
     board.registers.until_finish = 20
     ran = driver.run(Code, 8, 1.0)
     assert ran.seconds == pytest.approx((4 + 21) * 5e-6), "four starts, and polls until it is done"
@@ -218,7 +219,7 @@ def test_a_program_that_ended_while_the_board_did_something_else_is_no_timeout(
         return read(offset)
 
     monkeypatch.setattr(board.registers, "read", slow)
-    monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: seconds))
+    monkeypatch.setattr(register_protocol, "time", SimpleNamespace(perf_counter=lambda: seconds))
     board.registers.until_finish = 1
     assert driver.run(Code, 8, 0.01).outcome == "ok"
     assert board.registers.polls == 2
@@ -410,11 +411,11 @@ class IdentityRegisters:
         identity = MANIFEST.identity
         assert identity is not None
         self.values = {
-            registers.IDENTITY: registers.IDENTITY_VALUE,
-            registers.MAP_VERSION: identity.version,
-            registers.GEOMETRY: identity.geometry,
-            registers.BUFFER_SIZES: identity.buffer_sizes,
-            registers.BUILD: identity.build,
+            Register.IDENTITY: registers.IDENTITY_VALUE,
+            Register.MAP_VERSION: identity.version,
+            Register.GEOMETRY: identity.geometry,
+            Register.BUFFER_SIZES: identity.buffer_sizes,
+            Register.BUILD: identity.build,
         } | wrong
 
     def read(self, offset: int) -> int:

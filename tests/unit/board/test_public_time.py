@@ -15,20 +15,7 @@ from hilt.simulator.build import build
 from hilt.simulator.machine import EventMachine, MachineParameters
 from hilt.simulator.program_run import place
 from hilt.virtual.board_model import BOARD_MODELS
-from hilt_board.registers import (
-    COMPUTE_CONTROL,
-    CYCLES_LOW,
-    DONE_READ,
-    FETCH_CONTROL,
-    IDENTITY,
-    INSN_ADDR,
-    INSN_COUNT,
-    LOAD_CONTROL,
-    OUT_ADDR,
-    START,
-    START_AND_AUTO_RESTART,
-    STORE_CONTROL,
-)
+from hilt_runtime.registers import START, START_AND_AUTO_RESTART, Register
 from hilt_virtual_board.board_model import load_board_model
 from hilt_virtual_board.machine import COSTS, MachineError, PublicMachine
 from hilt_virtual_board.model import Model
@@ -62,12 +49,12 @@ class Bench:
 
     def start(self, count: int) -> float:
         write = self.registers.write
-        write(INSN_COUNT, count)
-        write(INSN_ADDR, self.addresses["insn"])
-        write(OUT_ADDR, 0)
+        write(Register.INSN_COUNT, count)
+        write(Register.INSN_ADDR, self.addresses["insn"])
+        write(Register.OUT_ADDR, 0)
         started = self.registers.now()
-        write(FETCH_CONTROL, START)
-        for control in (LOAD_CONTROL, COMPUTE_CONTROL, STORE_CONTROL):
+        write(Register.FETCH_CONTROL, START)
+        for control in (Register.LOAD_CONTROL, Register.COMPUTE_CONTROL, Register.STORE_CONTROL):
             write(control, START_AND_AUTO_RESTART)
         return started
 
@@ -87,7 +74,7 @@ def test_a_program_takes_the_machines_time_and_computes_the_layer(bench: Bench) 
     machine = MachineParameters(**BOARD.device_settings()["machine"])
     cycles = EventMachine(ACCELERATOR).predict([bench.program], machine)["cycles"][0]
     started = bench.start(len(bench.program.instructions))
-    assert bench.registers.read(DONE_READ) == 1
+    assert bench.registers.read(Register.DONE_READ) == 1
     elapsed = bench.registers.now() - started
     assert cycles / 1e8 < elapsed < cycles / 1e8 + 500e-6
     out = bench.program.buffer("out")
@@ -100,13 +87,13 @@ def test_a_program_takes_the_machines_time_and_computes_the_layer(bench: Bench) 
 @pytest.mark.slow
 def test_there_is_no_identity_and_nothing_counts(bench: Bench) -> None:
     bench.start(len(bench.program.instructions))
-    assert bench.registers.read(IDENTITY) == bench.registers.read(CYCLES_LOW) == 0
+    assert bench.registers.read(Register.IDENTITY) == bench.registers.read(Register.CYCLES_LOW) == 0
 
 
 @pytest.mark.slow
 def test_a_program_without_its_end_is_never_done_while_the_clock_goes_on(bench: Bench) -> None:
     started = bench.start(len(bench.program.instructions) - 1)
-    assert [bench.registers.read(DONE_READ) for _ in range(5)] == [0] * 5
+    assert [bench.registers.read(Register.DONE_READ) for _ in range(5)] == [0] * 5
     assert bench.registers.now() - started > 0.05
 
 
@@ -115,7 +102,7 @@ def test_repeats_differ_by_little(bench: Bench) -> None:
     seconds = []
     for _ in range(20):
         started = bench.start(len(bench.program.instructions))
-        bench.registers.read(DONE_READ)
+        bench.registers.read(Register.DONE_READ)
         seconds.append(bench.registers.now() - started)
     assert max(seconds) - min(seconds) > 0
     assert np.median(np.abs(np.array(seconds) - np.median(seconds))) < 0.02 * np.median(seconds)

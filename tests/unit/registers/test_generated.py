@@ -4,18 +4,20 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from hilt import paths
-from hilt.simulator.registers import FaultCode, Register
-from hilt_board import registers as board
+from hilt_runtime.registers import FAULTS, FaultCode, Register
 
 SCRIPT = paths.hls_directory() / "registers" / "generate.py"
+ROOT = paths.hls_directory().parent
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +35,36 @@ def test_every_generated_file_is_up_to_date() -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_host_and_board_name_the_same_offsets() -> None:
-    for register in Register:
-        assert getattr(board, register.name) == register.value
-    assert board.FAULTS.keys() == {code.value for code in FaultCode if code is not FaultCode.NONE}
+def test_every_fault_has_a_text() -> None:
+    assert FAULTS.keys() == {code.value for code in FaultCode if code is not FaultCode.NONE}
+
+
+PRODUCT = sorted(path for folder in ("board", "host") for path in (ROOT / folder).rglob("*.py"))
+
+
+def test_registers_are_defined_once() -> None:
+    """No product file but the generated one reads or writes a register by a number, or lists offsets."""
+    table = ROOT / "board" / "hilt_runtime" / "registers.py"
+    numbers = re.compile(r"(?:\.(?:read|write|read_register|write_register)\(|\bread\(|\bwrite\()\s*0x[0-9A-Fa-f]+")
+    named = re.compile(r"^\s*_?(?:" + "|".join(names()) + r")\b.*= *(?:0x|\d)", re.MULTILINE)
+    literal = [
+        str(path.relative_to(ROOT))
+        for path in PRODUCT
+        if path != table and (numbers.search(text := path.read_text(encoding="utf-8")) or named.search(text))
+    ]
+    assert literal == []
+    assert [path for name, path in definitions() if name in ("Register", "FaultCode")] == [table, table]
+
+
+def names() -> list[str]:
+    return [name for name in vars(Register) if not name.startswith("_")]
+
+
+def definitions() -> list[tuple[str, Path]]:
+    found = []
+    for path in PRODUCT:
+        found += [(name, path) for name in re.findall(r"(?m)^class (\w+)", path.read_text(encoding="utf-8"))]
+    return found
 
 
 def test_the_public_map_is_that_of_public_bitstreams() -> None:
@@ -47,7 +75,7 @@ def test_the_public_map_is_that_of_public_bitstreams() -> None:
         **{"COMPUTE_CONTROL": 0x2000, "DONE_WRITE": 0x2010, "DONE_READ": 0x2018, "UOP_ADDR": 0x2020},
         **{"BIAS_ADDR": 0x2028, "STORE_CONTROL": 0x3000, "OUT_ADDR": 0x3010},
     }
-    assert {name: Register[name].value for name in public} == public
+    assert {name: getattr(Register, name) for name in public} == public
 
 
 def test_two_registers_at_one_offset_are_refused(generate: ModuleType) -> None:

@@ -16,9 +16,9 @@ from hilt.run_choices import CheckLevel
 from hilt.schedule import convolution, hazard_distance, verdicts
 from hilt.schedule.loops import HAZARD_DISTANCE
 from hilt.schedule.reasons import TVM_RUNTIME, Reason
-from hilt.simulator.registers import FaultCode
 from hilt.simulator.twin import TwinStatus
 from hilt.trial import Outcome
+from hilt_runtime.registers import FaultCode
 
 OUTCOMES = list(Outcome)
 REASONS = [

@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The accelerator's registers, by byte offset. Generated from hls/registers/registers.toml: do not edit."""
+"""The accelerator's registers and faults. Generated from hls/registers/registers.toml: do not edit."""
 
 from __future__ import annotations
 
 from enum import IntEnum
 
+REGISTER_BYTES = 0x4000
+"""Size of the four pages: fetch, load, compute, store."""
+
 START = 0x01
 START_AND_AUTO_RESTART = 0x81
 
+IDENTITY_VALUE = 0x48494C54
 
-class Register(IntEnum):
+
+class Register:
     """Byte offset of a register. Fetch is at 0x0000, load 0x1000, compute 0x2000, store 0x3000."""
 
     FETCH_CONTROL = 0x0000
@@ -92,3 +97,16 @@ class FaultCode(IntEnum):
     ACC_INDEX = 6
     OUT_INDEX = 7
     ILLEGAL_INSTRUCTION = 8
+
+
+FAULTS = {
+    1: "slave error (SLVERR) at address 0x{:x}",
+    2: "no memory answers (DECERR) at address 0x{:x}",
+    3: "micro-op index {} is past its buffer",
+    4: "input index {} is past its buffer",
+    5: "weight index {} is past its buffer",
+    6: "accumulator index {} is past its buffer",
+    7: "output index {} is past its buffer",
+    8: "instruction number {} is illegal",
+}
+"""Text of a fault by its code; `format` takes the fault address."""
