@@ -20,7 +20,7 @@ OF_A_REAL_BOARD = {
         for name in (
             *("__init__", "__main__", "bitfile", "blobs", "board", "boot", "commands", "daemon", "driver"),
             *("execution", "extension", "home", "inspection", "journal", "leftovers", "memory", "memory_limit"),
-            *("networks", "registers", "service", "session", "unix_socket", "worker", "worker_process"),
+            *("networks", "service", "session", "unix_socket", "worker", "worker_process"),
             *(f"protocol/{name}" for name in ("__init__", "fields", "frames", "messages", "trials")),
         )
     ),
