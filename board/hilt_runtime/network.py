@@ -76,6 +76,15 @@ class Inference(NamedTuple):
     seconds: float
 
 
+def _declared(output: Dict[str, Any], made: Any) -> Any:
+    """Return an output. Raises StepError if its shape or type is not the one that the bundle declares."""
+    if list(made.shape) != list(output["shape"]) or made.dtype != np.dtype(output["dtype"]):
+        text = "output {} is {} {}, and the bundle declares {} {}: compile the network anew"
+        wanted = (output["dtype"], tuple(output["shape"]))
+        raise StepError(text.format(output["name"], made.dtype, tuple(made.shape), *wanted))
+    return made
+
+
 class Network:
     """A network in the memory of a device, ready to run."""
 
@@ -146,7 +155,7 @@ class Network:
         except (ShapeChangedError, NotNativeError) as error:
             self.engine, self._plan = library.Engine(None, "numpy: {}".format(error)), None
             values, steps = self._by_numpy(given, started)
-        outputs = {each["name"]: np.array(values[each["name"]]) for each in self.bundle.outputs}
+        outputs = {each["name"]: _declared(each, np.array(values[each["name"]])) for each in self.bundle.outputs}
         return Inference(outputs, self._all(values) if self.keep else {}, steps, time.perf_counter() - started)
 
     def engines(self) -> Dict[str, str]:

@@ -101,7 +101,7 @@ def reshape(inputs: Inputs, attributes: Attributes) -> Any:
 
 def transpose(inputs: Inputs, attributes: Attributes) -> Any:
     """Permute the axes."""
-    return np.ascontiguousarray(_required(inputs, 0).transpose(attributes["perm"]))
+    return np.array(_required(inputs, 0).transpose(attributes["perm"]), order="C")
 
 
 def pad(inputs: Inputs, attributes: Attributes) -> Any:

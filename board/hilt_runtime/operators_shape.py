@@ -68,7 +68,7 @@ def _unsqueeze(inputs: Inputs, attributes: Attributes) -> Any:
 
 
 def _transpose(inputs: Inputs, attributes: Attributes) -> Any:
-    return np.ascontiguousarray(np.transpose(_first(inputs), attributes.get("perm")))
+    return np.array(np.transpose(_first(inputs), attributes.get("perm")), order="C")
 
 
 def _slice(inputs: Inputs, attributes: Attributes) -> Any:
@@ -118,7 +118,7 @@ def _expand(inputs: Inputs, attributes: Attributes) -> Any:
     data = _first(inputs)
     shape = _integers(inputs, 1) or []
     return (
-        np.ascontiguousarray(data * np.ones(shape, data.dtype))
+        np.array(data * np.ones(shape, data.dtype), order="C")
         if data.dtype != bool
         else (np.logical_and(data, np.ones(shape, bool)))
     )

@@ -92,7 +92,8 @@ def _conv_transpose(inputs: Inputs, attributes: Attributes) -> Any:
     height = (data.shape[2] - 1) * strides[0] + (kernel[0] - 1) * dilations[0] + 1
     width = (data.shape[3] - 1) * strides[1] + (kernel[1] - 1) * dilations[1] + 1
     extra = attributes.get("output_padding", [0, 0])
-    result = np.zeros((data.shape[0], groups * outputs, height + extra[0], width + extra[1]), data.dtype)
+    behind = [extra[0] + max(-bottom, 0), extra[1] + max(-right, 0)]
+    result = np.zeros((data.shape[0], groups * outputs, height + behind[0], width + behind[1]), data.dtype)
     for group in range(groups):
         part = data[:, group * depth : (group + 1) * depth]
         kernels = weights[group * depth : (group + 1) * depth]
@@ -106,7 +107,7 @@ def _conv_transpose(inputs: Inputs, attributes: Attributes) -> Any:
                     first : first + (data.shape[2] - 1) * strides[0] + 1 : strides[0],
                     second : second + (data.shape[3] - 1) * strides[1] + 1 : strides[1],
                 ] += product
-    result = result[:, :, top : result.shape[2] - bottom, left : result.shape[3] - right]
+    result = result[:, :, top : result.shape[2] - max(bottom, 0), left : result.shape[3] - max(right, 0)]
     if len(inputs) > 2 and inputs[2] is not None:
         result = result + inputs[2].reshape(1, -1, 1, 1)
     return np.ascontiguousarray(result)
@@ -119,7 +120,10 @@ def _mixed(data: np.ndarray, weights: np.ndarray) -> Any:
 
 
 def transposed_pads(attributes: Attributes, size: Sequence[int], kernel: Sequence[int]) -> List[int]:
-    """Return top, left, bottom, right of a ConvTranspose, from pads, auto_pad or output_shape."""
+    """Return top, left, bottom, right of a ConvTranspose, from pads, auto_pad or output_shape.
+
+    Bottom and right are negative where output_shape asks for more rows and columns than the kernel reaches.
+    """
     rank = len(kernel)
     strides = attributes.get("strides", [1] * rank)
     dilations = attributes.get("dilations", [1] * rank)
@@ -133,7 +137,11 @@ def transposed_pads(attributes: Attributes, size: Sequence[int], kernel: Sequenc
     begins, ends = [], []
     for axis in range(rank):
         full = strides[axis] * (size[axis] - 1) + extra[axis] + (kernel[axis] - 1) * dilations[axis] + 1
-        total = max(full - wanted[axis], 0)
+        if full < wanted[axis]:
+            begins.append(0)
+            ends.append(full - wanted[axis])
+            continue
+        total = full - wanted[axis]
         # An odd one is in front, except with SAME_UPPER.
         begins.append(total // 2 if mode == "SAME_UPPER" else total - total // 2)
         ends.append(total - begins[-1])

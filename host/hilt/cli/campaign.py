@@ -125,7 +125,7 @@ def _quantised(
     path = Path(network).with_suffix(f".int8{SUFFIX}")
     check_folder(path)
     result = quantise_file(Path(network), calibration, shapes=read_shapes(shape), values=read_values(value))
-    write_model(result.model, path)
+    write_model(result, path)
     typer.echo(f"{path}: outputs are {result.costs.decibels:.1f} dB above the error of quantising", err=quiet)
     return str(path)
 

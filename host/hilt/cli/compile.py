@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,7 +41,9 @@ def compile_model(
     from hilt.atomic_write import atomic_write_bytes
     from hilt.network.board_run import target_of
     from hilt.network.compile import compile_network
+    from hilt.network.gate import check_bundle
     from hilt.network.onnx_import import import_model
+    from hilt.network.onnx_simplify import read_fixed
 
     check_folder(output)
     graph = import_model(model, read_shapes(shape), read_values(value))
@@ -49,6 +52,10 @@ def compile_model(
     target = target_of(board)
     tuned = {} if campaign is None else _tuned(campaign)
     compiled = compile_network(graph, target, tuned, lambda line: typer.echo(f"{line} ...", err=True))
+    if find_spec("onnxruntime") is None:
+        typer.echo("not compared with ONNX Runtime, which is not installed (`pip install hilt[networks]`)", err=True)
+    else:
+        check_bundle(compiled.data, graph.name, read_fixed(model, read_shapes(shape), read_values(value)))
     atomic_write_bytes(output, compiled.data)
     if as_json:
         print_json(

@@ -65,7 +65,7 @@ def quantize(
         kept=kept,
         least_decibels=min_db,
     )
-    write_model(result.model, output)
+    write_model(result, output)
     if as_json:
         print_json(values_of(result), "quantization")
     else:

@@ -261,7 +261,7 @@ class LayerMatcher:
         op = {"DepthToSpace": "depth_to_space", "MaxPool": "max_pool"}.get(node.op, node.op.lower())
         if node.op == "MaxPool" and len(shape) == 4 and max(node.attributes.get("dilations", [1])) == 1:
             attributes = self._pool(node)
-        elif node.op == "Concat":
+        elif node.op == "Concat" and len(inputs) == len(node.inputs):  # a constant part is joined in float
             attributes = {"axis": node.attributes["axis"] % len(shape)}
         elif node.op in ("Reshape", "Flatten", "Squeeze", "Unsqueeze"):
             op, attributes = "reshape", {"shape": list(result)}

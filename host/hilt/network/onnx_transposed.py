@@ -23,7 +23,7 @@ def lower_transposed(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
     weights = _dilated(graph.constants[node.inputs[1]], node.attributes.get("dilations", [1, 1]))
     strides = node.attributes.get("strides", [1, 1])
     pads = transposed_pads(node.attributes, graph.shape(node.inputs[0])[2:], graph.constants[node.inputs[1]].shape[2:])
-    if strides[0] != strides[1] or min(pads) < 0:
+    if strides[0] != strides[1] or min(pads[:2]) < 0:
         return None
     groups = node.attributes.get("group", 1)
     plain = _turned(weights, groups)
@@ -106,13 +106,15 @@ def _sub_pixel(
         repeats = stride * stride
         graph.constants[names[1]] = np.tile(bias, repeats) if mode == "DCR" else np.repeat(bias, repeats)
         inputs.append(names[1])
-    around = [rows - 1, columns - 1, rows - 1, columns - 1]
-    size = ((in_height + rows - 1) * stride, (in_width + columns - 1) * stride)
     wanted = graph.shape(result)
     cut = [(pads[0], pads[0] + wanted[2]), (pads[1], pads[1] + wanted[3])]
+    # Rows behind the last tap, which an output padding asks for, see nothing but padding.
+    grid = [max(in_height + rows - 1, -(-cut[0][1] // stride)), max(in_width + columns - 1, -(-cut[1][1] // stride))]
+    around = [rows - 1, columns - 1, grid[0] - in_height, grid[1] - in_width]
+    size = (grid[0] * stride, grid[1] * stride)
     whole = cut == [(0, size[0]), (0, size[1])]
     shuffled = result if whole else names[3]
-    graph.shapes[names[2]] = (images, outputs * stride * stride, in_height + rows - 1, in_width + columns - 1)
+    graph.shapes[names[2]] = (images, outputs * stride * stride, *grid)
     graph.shapes[shuffled] = (images, outputs, *size)
     graph.dtypes[names[2]] = graph.dtypes[shuffled] = "float32"
     nodes = [

@@ -47,11 +47,21 @@ def evaluate(graph: Graph, feeds: Mapping[str, Array], board: Mapping[str, Any] 
     for node in graph.nodes:
         inputs = [read[name] if name else None for name in node.inputs]
         for name, made in zip(node.outputs, evaluate_node(node, inputs), strict=False):
+            _require_declared(graph, node, name, made)
             values[name] = made
             seen = None if board is None or name not in board else np.asarray(board[name])
             alike = seen is not None and seen.shape == made.shape and seen.dtype == made.dtype
             read[name] = seen if alike and seen is not None else made
     return {name: value for name, value in values.items() if name in graph.tensors}
+
+
+def _require_declared(graph: Graph, node: Node, name: str, made: Array) -> None:
+    declared = graph.tensors.get(name)
+    if declared is not None and (made.shape != tuple(declared.shape) or made.dtype != declared.dtype):
+        raise GraphError(
+            f"node {node.name} ({node.op}) makes {name} as {made.dtype} {made.shape}, "
+            f"and the model declares {declared.dtype} {tuple(declared.shape)}"
+        )
 
 
 def evaluate_node(node: Node, inputs: Inputs) -> list[Array]:

@@ -96,7 +96,7 @@ def test_the_search_never_makes_the_end_worse_on_its_samples() -> None:
 
 def test_the_file_is_plain_qdq(tmp_path: Path) -> None:
     result = quantised(zoo.make("resnet8"))
-    write_model(result.model, tmp_path / "r.onnx")
+    write_model(result, tmp_path / "r.onnx")
     model = onnx.load(str(tmp_path / "r.onnx"))
     onnx.checker.check_model(model, full_check=True)
     assert {opset.domain for opset in model.opset_import} == {""}

@@ -169,8 +169,72 @@ def names_that_hurt(n: Numbers) -> Any:
     return model_of(nodes, {"in put/0": (1, 3, 8, 8)}, constants, ("../z",))
 
 
+def a_class_token(n: Numbers) -> Any:
+    """The index 0 without dimensions takes one token, as PyTorch's x[:, 0] does."""
+    nodes = [
+        node("MatMul", ["x", "w"], ["a"]),
+        node("Relu", ["a"], ["r"]),
+        node("Gather", ["r", "zero"], ["g"], axis=1),
+        node("Gemm", ["g", "v", "b"], ["y"]),
+    ]
+    constants = {"w": n(8, 16), "zero": np.array(0, np.int64), "v": n(16, 4), "b": n(4)}
+    return model_of(nodes, {"x": (2, 4, 8)}, constants)
+
+
+def a_scalar_at_the_end(n: Numbers) -> Any:
+    nodes = [
+        node("MatMul", ["x", "w"], ["a"]),
+        node("Softmax", ["a"], ["s"], axis=-1),
+        node("Gather", ["s", "zero"], ["g"], axis=1),
+        node("ReduceMean", ["s"], ["m"], axes=[1], keepdims=0),
+        node("Add", ["g", "m"], ["p"]),
+        node("ReduceSum", ["p"], ["t"], keepdims=0),
+        node("Mul", ["t", "half"], ["y"]),
+    ]
+    constants = {"w": n(8, 8), "zero": np.array(0, np.int64)}
+    return model_of(nodes, {"x": (2, 4, 8)}, constants | {"half": np.array(0.5, np.float32)})
+
+
+def a_constant_joined(n: Numbers) -> Any:
+    nodes = [
+        node("MatMul", ["x", "w"], ["a"]),
+        node("Concat", ["a", "rows"], ["b"], axis=0),
+        node("MatMul", ["b", "v"], ["c"]),
+        node("Concat", ["columns", "c"], ["d"], axis=1),
+        node("MatMul", ["d", "u"], ["y"]),
+    ]
+    constants = {"w": n(8, 4), "rows": n(3, 4), "v": n(4, 6), "columns": n(5, 2), "u": n(8, 4)}
+    return model_of(nodes, {"x": (2, 8)}, constants)
+
+
+def doubled_to_odd_sizes(n: Numbers) -> Any:
+    nodes = [
+        node("ConvTranspose", ["x", "t", "b"], ["a"], strides=[2, 2], output_padding=[1, 1]),
+        node("Conv", ["a", "w"], ["c"], pads=[1] * 4),
+        node("ConvTranspose", ["c", "u", "b"], ["d"], strides=[3, 3], pads=[1] * 4, output_padding=[2, 1]),
+        node("ConvTranspose", ["d", "v"], ["y"], strides=[3, 3], output_padding=[2, 2]),
+    ]
+    constants = {"t": n(8, 12, 2, 2), "b": n(12), "w": n(8, 12, 3, 3), "u": n(8, 12, 3, 3), "v": n(12, 4, 2, 2)}
+    return model_of(nodes, {"x": (1, 8, 5, 6)}, constants)
+
+
+def a_larger_output_shape(n: Numbers) -> Any:
+    nodes = [
+        node("Conv", ["x", "w"], ["a"]),
+        node("ConvTranspose", ["a", "t"], ["y"], strides=[3, 2], output_shape=[10, 8]),
+    ]
+    return model_of(nodes, {"x": (1, 3, 3, 3)}, {"w": n(8, 3, 1, 1), "t": n(8, 4, 3, 3)})
+
+
+def a_constant_on_the_left(n: Numbers) -> Any:
+    nodes = [node("MatMul", ["x", "w"], ["a"]), node("MatMul", ["k", "a"], ["y"])]
+    return model_of(nodes, {"x": (6, 8)}, {"w": n(8, 4), "k": n(3, 6)})
+
+
 MODELS: list[Callable[[Numbers], Any]] = [
-    an_empty_part, a_constant_output, a_state_alone, means_of_odd_windows, microsofts_operators, names_that_hurt,
+    a_class_token, a_constant_joined, a_constant_on_the_left, a_larger_output_shape, a_scalar_at_the_end,
+    doubled_to_odd_sizes, an_empty_part, a_constant_output,
+    a_state_alone, means_of_odd_windows, microsofts_operators, names_that_hurt,
     lines_of_one_pixel, one_dimension, padding_alone, places_as_input, seventeen_channels, transposed, uneven_pads,
 ]  # fmt: skip
 

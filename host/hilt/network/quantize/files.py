@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
+
+import onnx
 
 from hilt.atomic_write import atomic_write_bytes
 from hilt.network.array_file import read_arrays
 from hilt.network.calibration import make_calibration, shapes_from
+from hilt.network.gate import check_file, check_rewritten
 from hilt.network.onnx_canonical import canonicalise
 from hilt.network.onnx_graph import OnnxGraph, load_graph, to_model
+from hilt.network.onnx_import import import_proto
 from hilt.network.onnx_simplify import fix
 from hilt.network.onnx_unquantise import is_quantised, unquantise
 from hilt.network.quantize.quantizer import Quantisation, quantise
@@ -58,9 +63,11 @@ def quantise_file(
         unquantise(graph)
         fix(graph, {}, {})
         notes.append("the model was quantised already: its weights were taken back to float and get new scales")
+    original = deepcopy(graph)
     canonicalise(graph)
     notes += _changed_types(declared, graph)
     data = make_calibration(arrays, graph, labels)
+    check_rewritten(original, graph, data.samples)
     return quantise(
         graph, data, channel_block=channel_block, search=search, kept=kept, least_decibels=least_decibels,
         on_step=on_step, notes=notes,
@@ -77,11 +84,15 @@ def _changed_types(declared: Mapping[str, str], graph: OnnxGraph) -> list[str]:
     ]
 
 
-def write_model(graph: OnnxGraph, path: Path) -> None:
-    """Write a graph as an ONNX file, whole or not at all.
+def write_model(result: Quantisation, path: Path) -> None:
+    """Write a quantised model as an ONNX file, whole or not at all, after its contents were read back and checked.
 
     Raises:
+        WrongFileError: The contents compute something else than the model.
         UnwritableFileError: The folder is not there.
         OSError: Its disk is full; it names the file.
     """
-    atomic_write_bytes(path, to_model(graph).SerializeToString())
+    contents = to_model(result.model).SerializeToString()
+    read_back = import_proto(onnx.load_model_from_string(contents), path.stem)
+    check_file(read_back, result.model, result.samples)
+    atomic_write_bytes(path, contents)

@@ -28,6 +28,8 @@ _COMPARED_SAMPLES = 8
 _ALIKE = 0.98
 """The share of a node's values in floats that must be ONNX Runtime's; near a step, a rounding error is a whole one."""
 _FLOAT_ERROR = 1e-3
+_FLOAT_FLOOR = 1e-6
+"""Error of ONNX Runtime's own approximations, of Sigmoid say, whatever the values' size."""
 _COMPARED_MACS = 4e9
 """Multiply-accumulates in float64 that comparing tensor by tensor may take."""
 
@@ -91,6 +93,7 @@ class Quantisation:
         equalised: Tells whether channels were equalised.
         kept: The nodes that stay in float.
         notes: Further facts, a line each.
+        samples: Inputs by which the written file is checked.
     """
 
     model: OnnxGraph
@@ -101,6 +104,7 @@ class Quantisation:
     equalised: bool
     kept: tuple[KeptNode, ...]
     notes: tuple[str, ...]
+    samples: tuple[Feeds, ...]
 
 
 def quantise(
@@ -163,6 +167,7 @@ def quantise(
         fitted.equalised,
         _price(integers, fitted.kept),
         tuple(notes),
+        tuple(compared),
     )
 
 
@@ -230,7 +235,9 @@ def _require_alike(node: Node, results: Sequence[NDArray[Any]], values: Mapping[
         alike = made.shape == wanted.shape and made.dtype == wanted.dtype
         if alike and made.size:
             with np.errstate(invalid="ignore"):
-                close = np.isclose(made, wanted, _FLOAT_ERROR, _FLOAT_ERROR * _size_of(wanted), equal_nan=True)
+                close = np.isclose(
+                    made, wanted, _FLOAT_ERROR, _FLOAT_FLOOR + _FLOAT_ERROR * _size_of(wanted), equal_nan=True
+                )
             alike = bool(np.mean(close) >= _ALIKE)
         if not alike:
             raise OnnxError(
