@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP_INSTALL := -m pip install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit lint bench fault soak nightly linux-board linux networks pynq mutation rtl-mutation coverage registers resources timing prove pictures clean
+.PHONY: help setup demo test unit lint bench fault soak nightly linux-board linux networks zoo pynq mutation rtl-mutation coverage registers resources timing prove pictures clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -74,6 +74,9 @@ linux-board: setup  ## build the images of the boards that QEMU emulates (needs 
 linux: export HILT_LINUX_BOARD := 1
 linux: linux-board  ## panics, power cuts, a full card and more on the boards that QEMU emulates (an hour)
 	$(HOST)/bin/pytest -s tests/linux
+
+zoo: setup  ## seventeen networks of PyPI's wheels and MLPerf Tiny's: int8 beside float and ONNX Runtime's int8; writes docs/zoo.md (an hour)
+	$(HOST)/bin/python -m tests.zoo
 
 networks: export HILT_NETWORKS := 1
 networks: setup  ## eight networks on two virtual boards, three of them from PyPI wheels: every tensor is the reference's (half an hour)

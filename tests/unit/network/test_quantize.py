@@ -354,3 +354,45 @@ def test_biases_correct_the_mean_shift_of_rounding() -> None:
     wanted, plain = means(weights, graph.constants["b"]), means(coarse, graph.constants["b"])
     assert np.abs(plain - wanted).max() > 0.2
     assert np.abs(means(coarse, biases) - wanted).max() < 0.25 * np.abs(plain - wanted).max()
+
+
+@pytest.mark.parametrize(("op", "group"), [("Conv", 1), ("Conv", 4), ("Gemm", 1)])
+def test_weights_are_rounded_by_their_effect_on_the_sums(op: str, group: int) -> None:
+    from hilt.network.quantize.regions import find_regions
+    from hilt.network.quantize.rounding import rounded_weights
+    from hilt.network.quantize.scales import initial_scales
+    from hilt.network.quantize.statistics import observe
+
+    random = np.random.default_rng(4)
+    mixing = random.normal(0, 1, (12, 2)).astype(np.float32)  # twelve channels of two sources: errors can cancel
+    if op == "Gemm":
+        weights, shape = normal(16, 12), (1, 12)
+        node = helper.make_node("Gemm", ["x", "w"], ["y"], transB=1)
+        images = [(mixing @ random.normal(0, 1, (2, 1))).T.astype(np.float32) for _ in range(400)]
+    else:
+        weights, shape = normal(16, 12 // group, 3, 3), (1, 12, 8, 8)
+        node = helper.make_node("Conv", ["x", "w"], ["y"], pads=[1] * 4, group=group)
+        images = [np.einsum("cs,nshw->nchw", mixing, random.normal(0, 1, (1, 2, 8, 8))) for _ in range(16)]
+    graph = canonical(model_of([node], {"x": shape}, {"w": weights}))
+    samples = [{"x": image.astype(np.float32)} for image in images]
+    regions = find_regions(graph)
+    scales = initial_scales(graph, regions, observe(graph, regions.tensors, samples), 0)
+    (layer,) = regions.layers
+    name, values = layer.node.name, graph.constants[layer.node.inputs[1]].astype(np.float64)
+    scales.weights = {name: [3]}  # coarse steps
+    made = rounded_weights(graph, regions, scales, samples)[name]
+    assert made.shape == values.shape and np.abs(made - values * 8).max() > 0.5
+
+    def noise(integers: Array) -> float:
+        error = Runner(_with_weights(graph, layer.node.inputs[1], integers / 8 - values), ["y"])
+        return float(np.mean([np.mean(out["y"] ** 2) for out in error.over(samples)]))
+
+    assert noise(made) < 0.6 * noise(np.rint(values * 8))
+
+
+def _with_weights(graph: Any, name: str, values: Array) -> Any:
+    import copy
+
+    made = copy.copy(graph)
+    made.constants = {**graph.constants, name: values.astype(np.float32)}
+    return made

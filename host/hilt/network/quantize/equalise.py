@@ -23,9 +23,13 @@ _ROUNDS = 60
 _STEP = 0.5
 _SILENT = -30.0
 """Binary logarithm below which a channel, beside its tensor's largest, counts as silent."""
+_DEAD = -48.0
+"""The same of a weight, beside its layer's largest."""
 _LARGEST_FACTOR = 40.0
 _ROW_MARGIN = 1.0
 """A row of weights may grow to twice the range of three quarters of its layer's rows."""
+_PEAK_MARGIN, _BIAS_MARGIN = 2.0, 6.0
+"""Binary logarithms by which a channel's largest value, and its bias, may exceed those of three quarters beside it."""
 _NEVER = -1e9
 
 Logs = NDArray[np.float64]
@@ -52,24 +56,60 @@ def equalised(
 def _solve(graph: OnnxGraph, classes: ChannelClasses, statistics: Mapping[str, TensorStatistics], rule: float) -> Logs:
     """Return the binary logarithm of each class's factor."""
     layers = [(layer, _logs(layer, graph)) for layer in classes.layers]
-    levels = _levels(classes, statistics)
+    levels, biases, homes = _levels(classes, statistics), _biases(graph, classes), _homes(classes)
+    heard = levels > _NEVER
     factors = np.zeros(classes.count)
     for _ in range(_ROUNDS):
         rows, columns = _ranges(layers, classes.count, factors)
+        tops = _tops(homes, levels + factors, heard)
         both = (rows > _NEVER) & (columns > _NEVER)
         by_weights = np.where(both, 0.5 * (rows - columns), 0.0)
-        by_values = np.where(levels > _NEVER, levels + factors, by_weights)
-        by_values = np.maximum(by_values, rows - _ROW_MARGIN) if rule > 0 else by_values
-        factors -= _STEP * (rule * by_values + (1 - rule) * by_weights)
+        by_values = np.maximum(levels + factors, rows - _ROW_MARGIN)
+        change = np.where(heard, rule * by_values + (1 - rule) * by_weights, np.maximum(rows, 0))
+        excess = np.maximum(levels + factors - tops - _PEAK_MARGIN, biases + factors - tops - _BIAS_MARGIN)
+        factors -= _STEP * np.maximum(change, np.where(tops > _NEVER, excess, _NEVER))
         factors[FIXED] = 0
     factors = np.clip(factors, -_LARGEST_FACTOR, _LARGEST_FACTOR)
-    return _aligned(classes, statistics, factors)
+    return _aligned(homes, levels, factors)
+
+
+def _biases(graph: OnnxGraph, classes: ChannelClasses) -> Logs:
+    """Return the binary logarithm of each class's largest bias."""
+    largest = np.full(classes.count, 0.0)
+    for layer in classes.layers:
+        if len(layer.node.inputs) > 2 and layer.node.inputs[2]:
+            values = np.abs(graph.constants[layer.node.inputs[2]].astype(np.float64).reshape(-1))
+            np.maximum.at(largest, layer.outputs, values)
+    return np.where(largest > 0, np.log2(np.maximum(largest, 1e-300)), _NEVER)
+
+
+def _homes(classes: ChannelClasses) -> NDArray[np.int64]:
+    """Return for each class the smallest of the classes that its tensors, and those that share classes, have."""
+    homes = np.arange(classes.count)
+    for ids in classes.tensors.values():
+        members = np.isin(homes, homes[ids])
+        homes[members] = homes[members].min(initial=classes.count)
+    return homes
+
+
+def _tops(homes: NDArray[np.int64], levels: Logs, heard: NDArray[np.bool_]) -> Logs:
+    """Return for each class the level that three quarters of the classes beside it do not exceed."""
+    tops = np.full(len(homes), _NEVER)
+    for home in np.unique(homes):
+        members = homes == home
+        if (members & heard).any():
+            tops[members] = np.quantile(levels[members & heard], 0.75)
+    return tops
 
 
 def _logs(layer: LayerClasses, graph: OnnxGraph) -> Logs:
-    """Return the binary logarithm of the largest tap between each pair of channels (CO, CI / groups)."""
+    """Return the binary logarithm of the largest tap between each pair of channels (CO, CI / groups).
+
+    Training leaves dead weights of next to nothing, which are none here: no range should follow them.
+    """
     largest = np.abs(layer.matrix(graph)).max(axis=2, initial=0)
-    return np.where(largest > 0, np.log2(np.maximum(largest, 1e-300)), _NEVER)
+    alive = largest > largest.max(initial=0) * 2.0**_DEAD
+    return np.where(alive, np.log2(np.maximum(largest, 1e-300)), _NEVER)
 
 
 def _levels(classes: ChannelClasses, statistics: Mapping[str, TensorStatistics]) -> Logs:
@@ -97,18 +137,13 @@ def _ranges(layers: list[tuple[LayerClasses, Logs]], count: int, factors: Logs) 
     return rows, columns
 
 
-def _aligned(classes: ChannelClasses, statistics: Mapping[str, TensorStatistics], factors: Logs) -> Logs:
+def _aligned(homes: NDArray[np.int64], levels: Logs, factors: Logs) -> Logs:
     """Shift the factors of tensors that share classes: the largest value becomes 127 times a near power of two."""
-    home = np.arange(classes.count)
-    for ids in classes.tensors.values():  # the tensors of a group share classes: join them by the smallest
-        members = np.isin(home, home[ids])
-        home[members] = home[members].min(initial=classes.count)
     shifted = factors.copy()
-    levels = _levels(classes, statistics)
-    for place in np.unique(home):
-        members = home == place
+    for home in np.unique(homes):
+        members = homes == home
         known = members & (levels > _NEVER)
-        if place != FIXED and known.any():
+        if home != FIXED and known.any():
             wanted = np.round(float(levels[known].max()) - np.log2(127)) + np.log2(127)
             shifted[members] += wanted - float((levels + factors)[known].max())
     return shifted

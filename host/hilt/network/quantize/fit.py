@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
-from hilt.network.calibration import HeldOut, spread
+from hilt.network.calibration import CalibrationError, HeldOut, spread
 from hilt.network.onnx_graph import OnnxGraph
 from hilt.network.quantize.equalise import RULES, equalised
 from hilt.network.quantize.keep import choose_kept
 from hilt.network.quantize.qdq import Scales
 from hilt.network.quantize.regions import Regions, find_regions
+from hilt.network.quantize.rounding import rounded_weights
 from hilt.network.quantize.scales import ScaleSearch, corrected_biases, initial_scales
 from hilt.network.quantize.statistics import TensorStatistics, observe
 
 _OBSERVED_SAMPLES = 32
+_ROUNDING_SAMPLES = 8
+_LEAST_ROUNDING_GAIN = 0.05
+"""Decibels that rounding by effect must bring, since it is fitted to few samples."""
 _LEAST_EQUALISING_GAIN = 0.1
 """Decibels that equalising must bring, since it changes the weights."""
 
@@ -87,7 +91,21 @@ def fit(
         scales = best.search.improve(scales, on_step)
         if scales.biases:
             scales.biases = corrected_biases(best.graph, best.regions, scales, best.statistics)
+    scales = _rounded(best, scales, samples)
     return Fitted(best.graph, best.regions, scales, not is_plain, tuple(kept))
+
+
+def _rounded(start: _Start, scales: Scales, samples: HeldOut) -> Scales:
+    """Return scales with weights rounded by their effect on the sums, if that serves the deciding samples."""
+    start.search.use_constants_of(scales)
+    level = start.search.measure(scales)
+    fitted = spread(samples.fitted, _ROUNDING_SAMPLES)
+    candidate = replace(scales, rounded=rounded_weights(start.graph, start.regions, scales, fitted))
+    if not candidate.rounded:
+        return scales
+    candidate.biases = corrected_biases(start.graph, start.regions, candidate, start.statistics)
+    start.search.use_constants_of(candidate)
+    return candidate if start.search.measure(candidate) > level + _LEAST_ROUNDING_GAIN else scales
 
 
 def _equalised_start(
@@ -100,7 +118,10 @@ def _equalised_start(
         made = equalised(graph, plain.regions.ends, plain.statistics, rule)
         if made is None:
             break
-        candidate = _start(made, samples, channel_block, kept)
+        try:
+            candidate = _start(made, samples, channel_block, kept)
+        except CalibrationError:  # ONNX Runtime's pools know a smaller range of scales than VTA
+            continue
         if candidate.decibels > best.decibels + (_LEAST_EQUALISING_GAIN if best is plain else 0):
             best = candidate
     return best, best is plain

@@ -23,11 +23,18 @@ class Scales:
         groups: By the representative of each group of int8 tensors.
         weights: By the name of each layer's node: one, or one an output channel.
         biases: Biases by the name of each layer's node, if they replace the model's.
+        rounded: Integers of weights by the name of each layer's node, where they are not simply the nearest ones.
     """
 
     groups: dict[str, int]
     weights: dict[str, list[int]]
     biases: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    rounded: dict[str, NDArray[np.int8]] = field(default_factory=dict)
+
+    def integers(self, layer: str, values: NDArray[np.float64]) -> NDArray[np.int8]:
+        """Return a layer's weights (CO, ...) as int8."""
+        found = self.rounded.get(layer)
+        return quantised_weights(values, self.weights[layer]) if found is None else found
 
     def copy(self) -> Scales:
         """Return a copy that can be changed by itself."""
@@ -178,10 +185,14 @@ class _Writer:
             zero = self._constant(f"{node.name}.zeros", np.zeros(len(exponents), np.int8))
         bias = self._bias(layer)
         if self._simulate:
-            integers = self._free(f"{node.name}.wi")
-            self._node(f"{node.name}.wq", "QuantizeLinear", [node.inputs[1], scale, zero], integers, attributes)
+            integers, source = self._free(f"{node.name}.wi"), node.inputs[1]
+            if node.name in self._scales.rounded:
+                steps = np.array([2.0**-exponent for exponent in exponents]).reshape(-1, *(1,) * (values.ndim - 1))
+                made = self._scales.rounded[node.name] * steps
+                source = self._constant(f"{node.name}.rounded", made.astype(np.float32))
+            self._node(f"{node.name}.wq", "QuantizeLinear", [source, scale, zero], integers, attributes)
         else:
-            integers = self._constant(f"{node.name}.weight_int8", quantised_weights(values, exponents))
+            integers = self._constant(f"{node.name}.weight_int8", self._scales.integers(node.name, values))
         result = self._free(f"{node.name}.weight_dq")
         self._node(f"{node.name}.wdq", "DequantizeLinear", [integers, scale, zero], result, attributes)
         if bias is None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hilt.network.calibration import Feeds, HeldOut, Runner, spread
 from hilt.network.onnx_graph import OnnxGraph
-from hilt.network.quantize.qdq import ScaleNames, Scales, quantised_weights, write_simulation
+from hilt.network.quantize.qdq import ScaleNames, Scales, write_simulation
 from hilt.network.quantize.regions import LayerRegion, Regions
 from hilt.network.quantize.statistics import (
     TensorStatistics,
@@ -105,7 +105,7 @@ def corrected_biases(
         weights = graph.constants[node.inputs[1]].astype(np.float64)
         exponents = scales.weights[node.name]
         steps = np.array([2.0**-exponent for exponent in exponents]).reshape(-1, *(1,) * (weights.ndim - 1))
-        errors = (quantised_weights(weights, exponents) * steps - weights).reshape(*weights.shape[:2], -1).sum(axis=2)
+        errors = (scales.integers(node.name, weights) * steps - weights).reshape(*weights.shape[:2], -1).sum(axis=2)
         groups = node.attributes.get("group", 1) if node.op == "Conv" else 1
         means = statistics[layer.data].means.reshape(groups, 1, -1)
         shift = (errors.reshape(groups, len(weights) // groups, -1) * means).sum(axis=2).reshape(-1)

@@ -1,0 +1,100 @@
+"""Rounds weights by their effect on the layer's sums: each weight's error is made up for by those not rounded yet.
+
+The method is GPTQ's (Frantar et al., 2023), a closed form of AdaRound's aim: the columns of a layer's weights are
+rounded one by one, and the inverse of the inputs' second moments says how the error spreads to the next columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilt.network.calibration import Feeds, Runner
+from hilt.network.onnx_graph import OnnxGraph
+from hilt.network.quantize.qdq import Scales
+from hilt.network.quantize.regions import LayerRegion, Regions
+
+_LARGEST_COLUMNS = 1200
+"""Inputs of one sum beyond which a layer keeps its plain rounding: the work grows with their third power."""
+_ROWS = 8192
+_DAMPING = 0.01
+
+Floats = NDArray[np.float64]
+
+
+def rounded_weights(
+    graph: OnnxGraph, regions: Regions, scales: Scales, samples: Sequence[Feeds]
+) -> dict[str, NDArray[np.int8]]:
+    """Return the int8 weights of the layers that can be rounded so, by the name of each layer's node."""
+    layers = [layer for layer in regions.layers if _columns(graph, layer) is not None]
+    if not layers:
+        return {}
+    names = list(dict.fromkeys(layer.data for layer in layers))
+    moments: dict[str, Floats] = {}
+    runner = Runner(graph, names)
+    share = max(_ROWS // max(len(samples), 1), 1)
+    for values in runner.over(samples):
+        for layer in layers:
+            step = 2.0 ** -scales.groups[regions.groups[layer.data]]
+            seen = np.clip(np.rint(values[layer.data] / step), -128, 127) * step
+            moment = _moment(_windows(graph, layer, seen), share)
+            moments[layer.node.name] = moments.get(layer.node.name, 0.0) + moment
+    return {layer.node.name: _rounded(graph, layer, scales, moments[layer.node.name]) for layer in layers}
+
+
+def _columns(graph: OnnxGraph, layer: LayerRegion) -> int | None:
+    """Return the inputs of one sum; None of a layer that is rounded plainly."""
+    if layer.node.op not in ("Conv", "Gemm") or max(layer.node.attributes.get("dilations", [1])) > 1:
+        return None
+    count = int(np.prod(graph.constants[layer.node.inputs[1]].shape[1:]))
+    return count if 1 < count <= _LARGEST_COLUMNS else None
+
+
+def _windows(graph: OnnxGraph, layer: LayerRegion, data: Floats) -> Floats:
+    """Return what each sum reads: (groups, sums, columns)."""
+    node = layer.node
+    if node.op == "Gemm":
+        return data.reshape(1, -1, data.shape[-1])
+    top, left, bottom, right = node.attributes["pads"]
+    kernel, strides = graph.constants[node.inputs[1]].shape[2:], node.attributes["strides"]
+    padded = np.pad(data, ((0, 0), (0, 0), (top, bottom), (left, right)))
+    view = np.lib.stride_tricks.sliding_window_view(padded, kernel, axis=(2, 3))[:, :, :: strides[0], :: strides[1]]
+    batch, channels, height, width = view.shape[:4]
+    groups = int(node.attributes.get("group", 1))
+    keep = max(height * width * batch // _ROWS, 1)
+    flat = view.transpose(1, 0, 2, 3, 4, 5).reshape(channels, batch * height * width, -1)[:, ::keep]
+    grouped = flat.reshape(groups, channels // groups, flat.shape[1], -1).transpose(0, 2, 1, 3)
+    return grouped.reshape(groups, flat.shape[1], -1)
+
+
+def _moment(windows: Floats, share: int) -> Floats:
+    """Return the second moments (groups, columns, columns) of at most `share` sums."""
+    part = windows[:, :: max(windows.shape[1] // share, 1)]
+    moment: Floats = np.matmul(part.transpose(0, 2, 1), part)
+    return moment
+
+
+def _rounded(graph: OnnxGraph, layer: LayerRegion, scales: Scales, moments: Floats) -> NDArray[np.int8]:
+    weights = graph.constants[layer.node.inputs[1]].astype(np.float64)
+    exponents = np.broadcast_to(np.array(scales.weights[layer.node.name], np.float64), (len(weights),))
+    groups = len(moments)
+    scaled = (weights.reshape(len(weights), -1) * np.exp2(exponents)[:, None]).reshape(groups, -1, moments.shape[1])
+    return np.stack([_spread(part, moment) for part, moment in zip(scaled, moments, strict=True)]).reshape(
+        weights.shape
+    )
+
+
+def _spread(weights: Floats, moment: Floats) -> NDArray[np.int8]:
+    """Return weights (rows, columns) in steps as integers, each column's error made up for by the later ones."""
+    columns = len(moment)
+    diagonal = np.diag(moment)
+    damped = moment + np.eye(columns) * max(_DAMPING * float(diagonal.mean()), 1e-12)
+    factor = np.linalg.cholesky(np.linalg.inv(damped)).T
+    left, made = weights.copy(), np.zeros(weights.shape, np.int8)
+    for column in range(columns):
+        made[:, column] = np.clip(np.rint(left[:, column]), -128, 127)
+        error = (left[:, column] - made[:, column]) / factor[column, column]
+        left[:, column + 1 :] -= np.outer(error, factor[column, column + 1 :])
+    return made

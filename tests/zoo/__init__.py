@@ -1,0 +1,1 @@
+"""Public networks, quantised and compiled: `make zoo` writes docs/zoo.md."""
