@@ -202,6 +202,44 @@ module vta_axil_regs
     if (read) read_control[page] = araddr_q[15:14] == '0 && offset == PageControl;
   end
 
+  // Which register of a program an address asks for is known with the address.
+  localparam int unsigned Given = 9;
+  localparam logic [13:0] GivenAddresses[Given] = '{
+      RegInsnCount,
+      RegInsnAddr,
+      RegInpAddr,
+      RegWgtAddr,
+      RegDoneWrite,
+      RegDoneRead,
+      RegUopAddr,
+      RegBiasAddr,
+      RegOutAddr
+  };
+  logic [Given-1:0] given_select_q;
+  logic [31:0] given_values[Given];
+  logic [31:0] given;
+  assign given_values = '{
+          insn_count_q,
+          insn_addr_q,
+          inp_addr_q,
+          wgt_addr_q,
+          done_write_q,
+          32'(finished_i),
+          uop_addr_q,
+          bias_addr_q,
+          out_addr_q
+      };
+
+  function automatic logic [Given-1:0] given_selected(input logic [7:0] register);
+    for (int n = 0; n < Given; n++)
+    given_selected[n] = register == {GivenAddresses[n][13:12], GivenAddresses[n][7:2]};
+  endfunction
+
+  always_comb begin
+    given = '0;
+    for (int n = 0; n < Given; n++) given = given | (given_values[n] & {32{given_select_q[n]}});
+  end
+
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       ar_held_q <= 1'b0;
@@ -214,11 +252,13 @@ module vta_axil_regs
       if (chosen_q) rvalid_q <= 1'b1;
       else if (rready_i) rvalid_q <= 1'b0;
     end
-    if (arvalid_i && arready_o) araddr_q <= araddr_i;
+    if (arvalid_i && arready_o) begin
+      araddr_q <= araddr_i;
+      given_select_q <= given_selected({araddr_i[13:12], araddr_i[7:2]});
+    end
     if (read) begin
       is_of_page_q <= 1'b1;
       is_whole_q <= page == '0;
-      is_given_q <= 1'b1;
       unique case (offset[7:2])
         PageControl[7:2]:
         of_page_q <= {
@@ -239,23 +279,8 @@ module vta_axil_regs
           of_page_q <= busy_i[page][31:0];
         end
       endcase
-      unique case ({
-        page, offset[7:2]
-      })
-        {RegInsnCount[13:12], RegInsnCount[7:2]}: given_q <= insn_count_q;
-        {RegInsnAddr[13:12], RegInsnAddr[7:2]}: given_q <= insn_addr_q;
-        {RegInpAddr[13:12], RegInpAddr[7:2]}: given_q <= inp_addr_q;
-        {RegWgtAddr[13:12], RegWgtAddr[7:2]}: given_q <= wgt_addr_q;
-        {RegDoneWrite[13:12], RegDoneWrite[7:2]}: given_q <= done_write_q;
-        {RegDoneRead[13:12], RegDoneRead[7:2]}: given_q <= 32'(finished_i);
-        {RegUopAddr[13:12], RegUopAddr[7:2]}: given_q <= uop_addr_q;
-        {RegBiasAddr[13:12], RegBiasAddr[7:2]}: given_q <= bias_addr_q;
-        {RegOutAddr[13:12], RegOutAddr[7:2]}: given_q <= out_addr_q;
-        default: begin
-          is_given_q <= 1'b0;
-          given_q <= insn_count_q;
-        end
-      endcase
+      is_given_q <= given_select_q != '0;
+      given_q <= given;
       unique case (offset[7:2])
         RegIdentity[7:2]: whole_q <= RegIdentityValue;
         RegMapVersion[7:2]: whole_q <= RegMapVersionValue;

@@ -4,12 +4,13 @@
 #
 #   vivado -mode batch -source hls/vivado/build.tcl -tclargs BOARD FOLDER [PARAMETERS.json]
 #
-# BOARD is one of boards.tcl. FOLDER is made and receives BITSTREAM.bit, BITSTREAM.hwh and reports. Implementation
-# strategies are tried in turn until one meets the timing; a build that fails a check of verdict.tcl is an error and
-# leaves no bitstream there.
+# BOARD is one of boards.tcl. FOLDER is made and receives BITSTREAM.bit, BITSTREAM.hwh and reports. The accelerator is
+# synthesised alone first (out_of_context.tcl): its timing is there half an hour before the bitstream. Implementation
+# strategies are tried in turn until one meets the timing, each with its reports in FOLDER/STRATEGY; a build that fails
+# a check of verdict.tcl is an error and leaves no bitstream there.
 
 set here [file dirname [file normalize [info script]]]
-foreach part {boards sources wrapper package design verdict} { source [file join $here $part.tcl] }
+foreach part {boards sources wrapper out_of_context package design verdict} { source [file join $here $part.tcl] }
 
 # In the order of their promise for a design whose worst paths are control logic. All end with physical optimisation
 # after routing.
@@ -23,7 +24,9 @@ proc implement {strategy folder clock_mhz} {
   wait_on_run impl_1
   if {[get_property PROGRESS [get_runs impl_1]] ne "100%"} { error "implementation failed: see $folder/system" }
   open_run impl_1
-  return [design_problems $folder $clock_mhz]
+  set reports [file join $folder $strategy]
+  file mkdir $reports
+  return [design_problems $reports $clock_mhz]
 }
 
 proc build {here boards arguments} {
@@ -45,10 +48,11 @@ proc build {here boards arguments} {
 
   set sources [configured_sources [file normalize [file join $here .. rtl]] $parameters $board [file join $folder rtl]]
   lappend sources [verilog_wrapper [file normalize [file join $here .. rtl]] $board [file join $folder rtl]]
+  synthesise_alone $board $sources $folder
   package_vta $board $sources $folder
 
   create_project -force vta_system [file join $folder system] -part [dict get $board part]
-  set_property ip_repo_paths [file join $folder ip] [current_project]
+  set_property ip_repo_paths [list [file join $folder ip]] [current_project]
   update_ip_catalog
   create_design $board
   set design [get_files vta_system.bd]
@@ -62,12 +66,13 @@ proc build {here boards arguments} {
     close_design
     reset_run impl_1
   }
-  if {[llength $problems]} { error [join $problems "; "] }
-  report_utilization -hierarchical -file [file join $folder utilization.txt]
+  if {[llength $problems]} { error "[join $problems {; }]; reports of all strategies: $folder" }
 
   set run [get_property DIRECTORY [get_runs impl_1]]
+  # Both files are found before one is copied. -directory: FOLDER is a path, not a pattern.
+  set handoffs [file join $folder system vta_system.gen sources_1 bd vta_system hw_handoff]
+  set handoff [lindex [glob -directory $handoffs *.hwh] 0]
   file copy -force [file join $run vta_system_wrapper.bit] [file join $folder $bitstream.bit]
-  set handoff [glob [file join $folder system vta_system.gen sources_1 bd vta_system hw_handoff *.hwh]]
   file copy -force $handoff [file join $folder $bitstream.hwh]
   puts "$folder/$bitstream.bit: made with $strategy; keep it with: hilt bitstream add $folder/$bitstream.bit --like $bitstream"
 }

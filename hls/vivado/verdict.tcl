@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The verdict on an implemented design: clock, routing, timing, methodology. Each check returns a list of one-line
+# The verdict on an implemented design: clock, routing, timing, methodology, design rules, clock crossings. Each check returns a list of one-line
 # problems, and writes its report into `folder`.
 
 # The clock that the block design really gets must be the one that was asked for: a phase-locked loop cannot make every
@@ -14,18 +14,29 @@ proc check_clock {pin clock_mhz} {
   }
 }
 
+# The slack of the worst path in ns; empty where there is no path.
+proc worst_slack {kind} {
+  set paths [get_timing_paths -quiet -$kind]
+  if {![llength $paths]} { return "" }
+  return [get_property SLACK [lindex $paths 0]]
+}
+
 proc timing_problems {folder clock_mhz} {
   report_timing_summary -file [file join $folder timing.txt]
   report_pulse_width -file [file join $folder pulse_width.txt]
   set problems {}
   foreach kind {setup hold} {
-    set slack [get_property SLACK [get_timing_paths -$kind]]
-    if {$slack < 0} {
+    set slack [worst_slack $kind]
+    if {$slack eq ""} {
+      lappend problems "$kind timing has no path: nothing is constrained; see $folder/timing.txt"
+    } elseif {$slack < 0} {
       lappend problems "$kind timing is missed by [expr {-$slack}] ns at $clock_mhz MHz: see $folder/timing.txt"
     }
   }
   set pulse [get_property STATS.TPWS [get_runs impl_1]]
-  if {$pulse < 0} {
+  if {$pulse eq ""} {
+    lappend problems "the run has no figure of pulse width: see $folder/pulse_width.txt"
+  } elseif {$pulse < 0} {
     lappend problems "pulse width is missed by [expr {-$pulse}] ns in all: see $folder/pulse_width.txt"
   }
   return $problems
@@ -56,11 +67,22 @@ proc constraint_problems {folder} {
   return $problems
 }
 
-proc methodology_problems {folder} {
+# Violations of methodology, design rules and clock crossings, of which errors and critical warnings are problems. VTA has
+# one clock: whatever report_cdc finds critical came with the interconnect.
+proc rule_problems {folder} {
   report_methodology -file [file join $folder methodology.txt]
-  set count [llength [get_methodology_violations -quiet -filter {SEVERITY == "Critical Warning"}]]
-  if {$count > 0} { return [list "$count critical methodology warnings: see $folder/methodology.txt"] }
-  return {}
+  report_drc -file [file join $folder drc.txt]
+  report_cdc -details -file [file join $folder cdc.txt]
+  set problems {}
+  foreach {rules violations} {
+    methodology get_methodology_violations drc get_drc_violations cdc get_cdc_violations
+  } {
+    foreach severity {Error "Critical Warning" Critical} {
+      set count [llength [$violations -quiet -filter "SEVERITY == \"$severity\""]]
+      if {$count > 0} { lappend problems "$rules: $count of severity $severity: see $folder/$rules.txt" }
+    }
+  }
+  return $problems
 }
 
 proc write_report {path text} {
@@ -70,6 +92,7 @@ proc write_report {path text} {
 }
 
 proc design_problems {folder clock_mhz} {
+  report_utilization -hierarchical -file [file join $folder utilization.txt]
   return [concat [route_problems $folder] [timing_problems $folder $clock_mhz] \
-    [constraint_problems $folder] [methodology_problems $folder]]
+    [constraint_problems $folder] [rule_problems $folder]]
 }

@@ -1,5 +1,6 @@
-"""A million random instructions for each build of the accelerator, the RTL against the golden model: `make nightly`.
+"""A million random instructions for each build of the accelerator, the RTL against the golden model and the twin.
 
+    make nightly
     python -m tests.rtl.nightly [--instructions N] [--first-seed S] [--jobs N] [VARIANT ...]
 
 Programs are shared out to a process for each processor. Prints a line for each build, stops at the first difference and
@@ -16,12 +17,18 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
 from hilt.simulator.build import build
+from hilt.simulator.device import MemoryModel
+from hilt.simulator.twin import Twin
 from tests.rtl.compare_models import explain, memory_timing, on_library
+from tests.rtl.random_programs import random_program
+from tests.rtl.twin_comparison import random_differences
 from tests.rtl.variants import VARIANTS, WIDE_VARIANTS
 
 BUILDS = VARIANTS | WIDE_VARIANTS
 PROGRAM = 450
 """Random instructions of one program: long enough to fill queues, short enough that most results are stored."""
+TWIN_EVERY = 10
+"""Of so many programs one runs on the twin too."""
 AT_ONCE = 50
 """Programs that a process is given at a time."""
 
@@ -35,7 +42,17 @@ def compare(variant: str, seeds: range) -> str | None:
         problem = explain(accelerator, seed, PROGRAM, on_library(rtl, **timing), golden)
         if problem is not None:
             return f"{variant}: {problem}\nwith a memory of {timing}"
+        if seed % TWIN_EVERY == 0 and (differences := twin_differences(variant, seed)):
+            return f"{variant}, seed {seed}: {'; '.join(differences)}\nwith a memory of {timing}"
     return None
+
+
+def twin_differences(variant: str, seed: int) -> list[str]:
+    """Return the differences between the RTL's cycles and counters and the twin's, for the program of a seed."""
+    accelerator = BUILDS[variant]
+    program = random_program(accelerator, seed, PROGRAM)
+    memory = MemoryModel(**memory_timing(seed))
+    return random_differences(build(accelerator, "rtl"), Twin(accelerator), program, memory)
 
 
 def compare_all(pool: ProcessPoolExecutor, variant: str, instructions: int, first_seed: int) -> str | None:

@@ -32,6 +32,7 @@ from tests.rtl.assembly import (
     words,
 )
 from tests.rtl.beside_twin import run_beside_twin
+from tests.rtl.nightly import compare, twin_differences
 from tests.rtl.random_programs import random_program
 from tests.rtl.twin_comparison import random_differences, schedule_differences
 from tests.rtl.variants import VARIANTS
@@ -61,6 +62,14 @@ def test_random_programs_take_the_very_cycles(variant: str) -> None:
         name, memory = list(MEMORIES.items())[seed % len(MEMORIES)]
         program = random_program(accelerator, seed, INSTRUCTIONS)
         assert random_differences(library, twin, program, memory) == [], f"seed {seed}, memory {name}"
+
+
+def test_a_block_of_32_takes_the_very_cycles_and_computes_the_same() -> None:
+    """`make nightly` runs the other wide blocks."""
+    name = "1x32 A, 128-bit bus"
+    for seed in range(3):
+        assert twin_differences(name, seed) == [], f"seed {seed}"
+    assert compare(name, range(1, 3)) is None
 
 
 def test_random_programs_without_interlock() -> None:

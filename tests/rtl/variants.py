@@ -19,7 +19,7 @@ VARIANTS = {
     "zcu102 wide, 128-bit bus": Accelerator(load_parameters("zcu102"), IsaRevision.WIDE, bus_bits=128),
 }
 
-# Blocks of more than 16. Their Verilated models are large, so that `make test` runs one program of the first.
+# Blocks of more than 16. Verilator needs a minute for each: `make test` builds the first, `make nightly` all.
 WIDE_VARIANTS = {
     "1x32 A, 128-bit bus": Accelerator(load_parameters("block32"), IsaRevision.A, bus_bits=128),
     "2x32 B, 128-bit bus": Accelerator(

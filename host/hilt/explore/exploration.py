@@ -153,8 +153,9 @@ def explore(
     for task in tasks:
         evaluation_or_none = kept[task.key]
         assert evaluation_or_none is not None
-        results.append(Evaluation(task.design, evaluation_or_none.schedule, evaluation_or_none.area,
-                                  evaluation_or_none.seconds))  # fmt: skip
+        # The model's area is of today's figures, whenever the schedules were found.
+        area = modelled_area(task.design) if task.area == "model" else evaluation_or_none.area
+        results.append(Evaluation(task.design, evaluation_or_none.schedule, area, evaluation_or_none.seconds))
     return results
 
 

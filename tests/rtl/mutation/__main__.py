@@ -2,9 +2,9 @@
 
     python -m tests.rtl.mutation [--no-proofs] [NUMBER ...]
 
-Tests are random programs and programs that fault, against the golden model, on a small build with assertions; all
-mutants are in one build, and a run chooses one. Proofs are those of hls/formal, for the modules that have one. Ends
-with status 1 where neither notices a mutant.
+Tests are random programs and programs that fault, against the golden model, on a small build with assertions, and their
+cycles and counters against those of the RTL as it is. All mutants are in one build, and a run chooses one. Proofs are
+those of hls/formal, for the modules that have one. Ends with status 1 where neither notices a mutant.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from types import ModuleType
 from hilt import paths
 from hilt.simulator.build import build as build_model
 from tests.rtl.mutation.mutant import Mutant, mutants, mutated_rtl, with_all
-from tests.rtl.mutation.simulation import SMALL, build, notice
+from tests.rtl.mutation.simulation import SMALL, build, observe
 
 
 def main() -> int:
@@ -39,11 +39,12 @@ def main() -> int:
         golden = build_model(SMALL, "golden")
         library = build(with_all(listed, folder), folder)
         print(f"built in {time.monotonic() - begun:.0f} s", flush=True)
-        if problem := notice(library, golden, 0):
-            print(f"the RTL differs without a mutant: {problem}")
+        right = observe(library, golden, 0)
+        if right.sign:
+            print(f"the RTL differs without a mutant: {right.sign}")
             return 1
         for mutant in chosen:
-            by_tests[mutant.number] = notice(library, golden, mutant.number)
+            by_tests[mutant.number] = observe(library, golden, mutant.number).compared(right)
             if mutant.proofs and not options.no_proofs:
                 by_proofs[mutant.number] = refuted(mutant)
             proof = by_proofs.get(mutant.number, "no proof of this module")
@@ -55,7 +56,11 @@ def main() -> int:
     refuted_by = {number for number, sign in by_proofs.items() if sign}
     asserted = sum(bool(sign and sign.startswith("assertion")) for sign in by_tests.values())
     print(f"\n{len(chosen)} mutants in {time.monotonic() - begun:.0f} s")
-    print(f"tests notice {len(killed)} ({len(killed) / len(chosen):.0%}), {asserted} of them by an assertion first")
+    timed = sum(bool(sign and sign.startswith("time")) for sign in by_tests.values())
+    print(
+        f"tests notice {len(killed)} ({len(killed) / len(chosen):.0%}), {asserted} of them by an assertion first,"
+        f" {timed} by time alone"
+    )
     if by_proofs:
         print(f"proofs notice {len(refuted_by)} of the {len(by_proofs)} in modules that have one")
     survivors = [mutant.name for mutant in chosen if mutant.number not in killed | refuted_by]

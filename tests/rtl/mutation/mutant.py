@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tomllib
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,17 +72,16 @@ def with_all(chosen: list[Mutant], folder: Path) -> Path:
     for name in {mutant.file for mutant in chosen}:
         file = copy / "rtl" / name
         text = file.read_text()
-        spans = sorted(
-            ((*mutant.span(text), mutant) for mutant in chosen if mutant.file == name), key=_begin, reverse=True
-        )
-        for begin, end, mutant in spans:
-            choice = f"(vta_pkg::mutant == {mutant.number} ? ({mutant.put}) : ({text[begin:end]}))"
+        by_span: dict[tuple[int, int], list[Mutant]] = defaultdict(list)
+        for mutant in chosen:
+            if mutant.file == name:
+                by_span[mutant.span(text)].append(mutant)
+        for (begin, end), changes in sorted(by_span.items(), reverse=True):
+            choice = f"({text[begin:end]})"
+            for mutant in changes:
+                choice = f"(vta_pkg::mutant == {mutant.number} ? ({mutant.put}) : {choice})"
             text = text[:begin] + choice + text[end:]
         file.write_text(text)
     package = copy / "rtl" / "vta_pkg.sv"
     package.write_text(package.read_text().replace("package vta_pkg;\n", "package vta_pkg;\n" + _CHOICE))
     return copy
-
-
-def _begin(span: tuple[int, int, Mutant]) -> int:
-    return span[0]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import multiprocessing
 import os
 import re
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from hilt.simulator import toolchain
@@ -45,7 +47,7 @@ RESET_PROGRAMS = 24
 _MOST_CYCLES = 1_000_000
 _SECONDS = 240.0
 """For all runs of a mutant; one that takes longer hangs, which counts as noticed."""
-_POOL = [(0, 0, 0), (200, 0, 0)]
+_POOL = [(0, 0, 0), (200, 0, 0), (0, 255, 127)]
 _UOPS = load(MemoryType.UOP, 0, UOP_POOL // 4, 1, len(_POOL))
 _END = BASE + MEMORY_BYTES
 FAULTS = {
@@ -54,6 +56,7 @@ FAULTS = {
     "load of accumulators": [load(MemoryType.ACC, 256, DATA // 32, 1, 1)],
     "store": [store(254, RESULT // 8, 2, 2)],
     "gemm": [_UOPS, gemm(0, 1, 3, 16, dst_factor_out=86, dst_factor_in=4)],
+    "gemm of two operands": [_UOPS, gemm(2, 3, 1, 2, src_factor_in=1, wgt_factor_in=1)],
     "reset past the accumulator": [_UOPS, gemm(1, 2, 1, 57, dst_factor_in=1, reset=1), gemm(0, 1)],
     "alu": [_UOPS, alu(AluOpcode.ADD, 0, 1, 1, 300, dst_factor_in=1, use_imm=1, imm=1)],
     "memory": [load(MemoryType.INP, 0, _END // 8 - 20, 1, 40)],
@@ -70,6 +73,8 @@ FULL_QUEUE = [
     finish(),
 ]
 """A program whose load stage fills a queue of tokens while the compute stage is busy, and has to wait."""
+SHORT_STORES = [store(0, RESULT // 8, 100, 1, 300, push_prev=1), finish(pop_next=1)]
+"""A program with more bursts on their way than the store's master may have."""
 _DONE = 1 << 1
 """The bit of a control register (docs/registers.md)."""
 _INTERRUPTED = (150, 400, 900, 2000)
@@ -100,80 +105,137 @@ def build(hls: Path, folder: Path) -> Path:
     return library
 
 
-def notice(library: Path, golden: Path, number: int) -> str | None:
-    """Return the first sign of mutant `number`: a failed assertion's name, a difference, or that it hangs; or None."""
+@dataclass(frozen=True)
+class Observation:
+    """What the runs of a mutant showed: its first sign, if any, and all runs' cycles and counters where there is none.
+
+    A sign is a failed assertion's name, a difference from the golden model, or that it hangs.
+    """
+
+    sign: str | None
+    times: list[str]
+
+    def compared(self, right: Observation) -> str | None:
+        """Return the sign, or the first run whose cycles or counters differ from those of the right RTL."""
+        if self.sign or self.times == right.times:
+            return self.sign
+        place = next(n for n, (mine, other) in enumerate(zip(self.times, right.times, strict=True)) if mine != other)
+        return f"time: run {place} {self.times[place]} for {right.times[place]}"[:100]
+
+
+def observe(library: Path, golden: Path, number: int) -> Observation:
+    """Run everything on mutant `number`; 0 is the RTL as it is."""
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
-        log = Path(folder) / "log"
+        log, times = Path(folder) / "log", Path(folder) / "times"
         context = multiprocessing.get_context("fork")
-        process = context.Process(target=_run, args=(library, golden, number, log))
+        process = context.Process(target=_run, args=(library, golden, number, log, times))
         process.start()
         process.join(_SECONDS)
         if process.is_alive():
             process.kill()
             process.join()
-            return "hangs"
+            return Observation("hangs", [])
         text = log.read_text(errors="replace")
+        if process.exitcode == 0:
+            return Observation(None, times.read_text().splitlines())
     if failed := re.search(r"Assertion failed in \S*?([\w.]+): (.*)", text):
-        return f"assertion {failed[1].removeprefix('vta_top.')}"
-    if process.exitcode == 0:
-        return None
+        return Observation(f"assertion {failed[1].removeprefix('vta_top.')}", [])
     lines = text.strip().splitlines()
-    return lines[-1][:100] if lines else f"the process ended with {process.exitcode}"
+    return Observation(lines[-1][:100] if lines else f"the process ended with {process.exitcode}", [])
 
 
-def _run(library: Path, golden: Path, number: int, log: Path) -> None:
+def _run(library: Path, golden: Path, number: int, log: Path, times: Path) -> None:
     os.environ[VARIABLE] = str(number)
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
-    problem = compare(library, golden)
+    ends: list[Execution] = []
+    problem = compare(library, golden, ends)
     if problem:
         os.write(2, f"\n{problem}\n".encode())
+    else:
+        times.write_text("".join(f"{end.cycles} {_digest(end)}\n" for end in ends))
     os._exit(1 if problem else 0)
 
 
-def compare(rtl: Path, golden: Path) -> str | None:
-    """Return the first difference between two models, or None."""
+def _digest(end: Execution) -> str:
+    return hashlib.sha256(repr(end.counters).encode()).hexdigest()[:8]
+
+
+def compare(rtl: Path, golden: Path, ends: list[Execution]) -> str | None:
+    """Return the first difference between two models, or None; `ends` receives the ends of the RTL's runs."""
+    return (
+        _compare_random(rtl, golden, ends)
+        or _compare_full_queue(rtl, golden, ends)
+        or _compare_interrupted(rtl, golden, ends)
+        or _compare_faults(rtl, golden, ends)
+    )
+
+
+def _compare_random(rtl: Path, golden: Path, ends: list[Execution]) -> str | None:
     for seed in range(1, PROGRAMS + 1):
         program = random_program(SMALL, seed, INSTRUCTIONS, fill=True)
-        problem = difference(program, _outcome(rtl, program, **memory_timing(seed)), _outcome(golden, program))
+        problem = difference(program, _outcome(rtl, program, ends, **memory_timing(seed)), _outcome(golden, program))
         if problem is not None:
             return f"program {seed}: {problem}"
     for seed in range(RESET_PROGRAMS):
         resets = ResetProgram(SMALL, seed, faulty=seed % 2 == 1)
-        problem = random_resets.difference(resets.run(rtl), resets.run(golden))
+        shown = resets.run(rtl)
+        ends.append(shown[0])
+        problem = random_resets.difference(shown, resets.run(golden))
         if problem is not None:
             return f"resets {seed}: {problem}"
+    return None
+
+
+def _compare_full_queue(rtl: Path, golden: Path, ends: list[Execution]) -> str | None:
     (full, done), (expected, _) = (_run_once(each, FULL_QUEUE) for each in (rtl, golden))
+    ends.append(full)
     if (full.status, full.fault) != (expected.status, expected.fault):
         return f"a full queue of tokens: {full} and {expected}"
     if done != [True, False]:
         return f"fetch is done by two reads: {done}"
+    (stores, _), (expected, _) = (_run_once(each, SHORT_STORES, write_latency=400) for each in (rtl, golden))
+    ends.append(stores)
+    return None if stores.status == expected.status else f"stores: {stores.status} and {expected.status}"
+
+
+def _compare_interrupted(rtl: Path, golden: Path, ends: list[Execution]) -> str | None:
     for cycles in _INTERRUPTED:
         program = random_program(SMALL, cycles, INSTRUCTIONS, fill=True)
         timing = {"read_latency": 200, "write_latency": 50}
-        interrupted = _outcome(rtl, program, first_cycles=cycles, **timing)
+        interrupted = _outcome(rtl, program, ends, first_cycles=cycles, **timing)
         problem = difference(program, interrupted, _outcome(golden, program))
         if problem is not None:
             return f"reset after {cycles} cycles: {problem}"
-    for name in FAULTS:
-        for latency in (1, 60):
-            ends = [[(end.status, end.fault) for end in _fault(each, name, latency)] for each in (rtl, golden)]
-            if ends[0] != ends[1]:
-                return f"fault of a {name}: {ends[0]} and {ends[1]}"
     return None
 
 
-def _run_once(library: Path, program: list[Fields]) -> tuple[Execution, list[bool]]:
+def _compare_faults(rtl: Path, golden: Path, ends: list[Execution]) -> str | None:
+    for name in FAULTS:
+        for latency in (1, 60):
+            shown, expected = (_fault(each, name, latency) for each in (rtl, golden))
+            if [(end.status, end.fault) for end in shown] != [(end.status, end.fault) for end in expected]:
+                return f"fault of a {name}: {shown[0].fault} and {expected[0].fault}"
+            ends += shown
+    return None
+
+
+def _run_once(library: Path, program: list[Fields], **timing: int) -> tuple[Execution, list[bool]]:
     """Run a program; return its end, and whether fetch is done by each of two reads: the first clears it."""
-    with SimulatedDevice(library, MemoryModel(BASE, MEMORY_BYTES)) as device:
+    with SimulatedDevice(library, MemoryModel(BASE, MEMORY_BYTES, **timing)) as device:
         device.write_memory(INSN, words(SMALL, program))
         execution = execute(device, INSN, len(program), _MOST_CYCLES)
         return execution, [bool(device.read_register(Register.FETCH_CONTROL) & _DONE) for _ in range(2)]
 
 
-def _outcome(library: Path, program: RandomProgram, first_cycles: int = 0, **timing: object) -> Outcome:
-    """Run a program; with `first_cycles` run it for these first, reset the accelerator softly, and begin anew."""
+def _outcome(
+    library: Path, program: RandomProgram, ends: list[Execution] | None = None, first_cycles: int = 0, **timing: object
+) -> Outcome:
+    """Run a program; with `first_cycles` run it for these first, reset the accelerator softly, and begin anew.
+
+    `ends` receives its end.
+    """
     pages = -(-len(program.image) // 4096) * 4096
     with SimulatedDevice(library, MemoryModel(program.base, pages, **timing)) as device:  # type: ignore[arg-type]
         if first_cycles:
@@ -182,6 +244,8 @@ def _outcome(library: Path, program: RandomProgram, first_cycles: int = 0, **tim
             _reset(device)
         device.memory[: len(program.image)] = program.image
         execution = execute(device, program.insn_addr, len(program.records), _MOST_CYCLES)
+        if ends is not None:
+            ends.append(execution)
         return Outcome(device.memory[: len(program.image)].copy(), execution)
 
 

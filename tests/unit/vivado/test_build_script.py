@@ -47,10 +47,16 @@ def build(
     script: str = str(VIVADO / "build.tcl"),
     **stand_ins: str,
 ) -> Build:
-    """Run build.tcl. `stand_ins`: answers of the stand-ins (PULSE, ROUTING_ERRORS, UNCONSTRAINED)."""
+    """Run build.tcl. `stand_ins`: answers of the stand-ins (PULSE, ROUTING_ERRORS, UNCONSTRAINED, CRITICAL)."""
     log = folder / "commands.log"
     entry = bitstreams.find(BOARDS.get(arguments[0] if arguments else "", "hilt-pynq-z2"))
-    answers = {"PULSE": "0", "ROUTING_ERRORS": "0", "UNCONSTRAINED": "0", "CLOCK": clock or str(entry.clock_hz)}
+    answers = {
+        "PULSE": "0",
+        "ROUTING_ERRORS": "0",
+        "UNCONSTRAINED": "0",
+        "CRITICAL": "0",
+        "CLOCK": clock or str(entry.clock_hz),
+    }
     process = subprocess.run(
         ["tclsh", str(HERE / "stand_ins.tcl"), str(log), script, *arguments],
         env={
@@ -256,6 +262,8 @@ def test_the_clock_of_pl0_is_near_enough(name: str, tmp_path: Path) -> None:
         ({"PULSE": "-0.1"}, "pulse width is missed by 0.1 ns"),
         ({"ROUTING_ERRORS": "3"}, "3 nets with routing errors"),
         ({"UNCONSTRAINED": "7"}, "check_timing: unconstrained_internal_endpoints has 7"),
+        ({"CRITICAL": "2"}, "cdc: 2 of severity Critical"),
+        ({"PULSE": ""}, "the run has no figure of pulse width"),
     ],
 )
 def test_a_design_with_a_problem_leaves_no_bitstream(tmp_path: Path, stand_ins: dict[str, str], message: str) -> None:
@@ -269,6 +277,71 @@ def test_every_strategy_is_tried_before_timing_is_given_up(tmp_path: Path) -> No
     result = build(tmp_path, "pynq-z2", str(tmp_path / "out"), setup="-0.250")
     strategies = [call[1] for call in result.calls("set_property") if call[0] == "strategy"]
     assert len(strategies) == len(set(strategies)) == len(result.calls("launch_runs")) == 3
+
+
+def test_the_reports_of_every_strategy_are_kept(tmp_path: Path) -> None:
+    result = build(tmp_path, "pynq-z2", str(tmp_path / "out"), hold="-0.250")
+    strategies = [call[1] for call in result.calls("set_property") if call[0] == "strategy"]
+    assert len(strategies) == 3
+    for command, file in (("report_timing_summary", "timing.txt"), ("report_drc", "drc.txt"),
+                          ("report_cdc", "cdc.txt"), ("report_utilization", "utilization.txt")):  # fmt: skip
+        written = [call[-1] for call in result.calls(command)]
+        assert {str(tmp_path / "out" / strategy / file) for strategy in strategies} <= set(written)
+    assert f"reports of all strategies: {tmp_path / 'out'}" in result.process.stderr
+
+
+def test_the_accelerator_is_synthesised_alone_first(tmp_path: Path) -> None:
+    result = build(tmp_path, "pynq-z2-143", str(tmp_path / "out"))
+    names = [command[0] for command in result.commands]
+    assert names.index("synth_design") < names.index("ipx::package_project")
+    (call,) = result.calls("synth_design")
+    assert call == ("-top", "vta", "-part", "xc7z020clg400-1", "-mode", "out_of_context")
+    assert len(result.calls("read_verilog")) == len(list(RTL.glob("*.sv"))) + 1
+    (constraints,) = result.calls("read_xdc")
+    text = (tmp_path / "out" / "out_of_context" / "clock.xdc").read_text()
+    assert constraints[-1].endswith("clock.xdc") and text == "create_clock -name clk -period 7.000 [get_ports clk]\n"
+
+
+@pytest.mark.parametrize(("setup", "message"), [("-3.0", "misses 100 MHz by 3.0 ns"), ("none", "no timed path")])
+def test_a_hopeless_accelerator_ends_before_the_block_design(tmp_path: Path, setup: str, message: str) -> None:
+    result = build(tmp_path, "pynq-z2", str(tmp_path / "out"), setup=setup)
+    assert result.process.returncode != 0 and message in result.process.stderr
+    assert not result.calls("create_bd_design")
+
+
+def test_timing_without_a_path_is_a_problem(tmp_path: Path) -> None:
+    result = build(tmp_path, "pynq-z2", str(tmp_path / "out"), hold="none")
+    assert result.process.returncode != 0
+    assert "hold timing has no path: nothing is constrained" in result.process.stderr
+
+
+def test_a_folder_may_have_a_space_and_a_bracket(tmp_path: Path) -> None:
+    out = tmp_path / "v s [1]"
+    result = build(tmp_path, "pynq-z2", str(out))
+    assert result.process.returncode == 0, result.process.stderr
+    assert {path.name for path in out.glob("hilt*")} == {"hilt-pynq-z2.bit", "hilt-pynq-z2.hwh"}
+
+
+@pytest.mark.parametrize(
+    ("file", "right", "wrong", "message"),
+    [
+        ("design.tcl", "CONFIG.NUM_MI 1] $memory", "CONFIG.NUM_MASTERS 1] $memory", "no property CONFIG.NUM_MASTERS"),
+        ("build.tcl", "-to_step", "-to_stage", "launch_runs has no option -to_stage"),
+        ("verdict.tcl", "report_drc -file", "report_rules -file", 'invalid command name "report_rules"'),
+    ],
+)
+def test_the_stand_ins_refuse_names_that_vivado_has_not(
+    tmp_path: Path, file: str, right: str, wrong: str, message: str
+) -> None:
+    copy = tmp_path / "vivado"
+    shutil.copytree(VIVADO, copy)
+    (copy.parent / "rtl").symlink_to(RTL)
+    text = (copy / file).read_text()
+    assert text.count(right) == 1
+    (copy / file).write_text(text.replace(right, wrong))
+    parameters = paths.bitstreams_directory() / "parameters" / "pynq.json"
+    result = build(tmp_path, "pynq-z2", str(tmp_path / "out"), str(parameters), script=str(copy / "build.tcl"))
+    assert result.process.returncode != 0 and message in result.process.stderr
 
 
 def test_each_master_may_have_a_port_of_its_own(tmp_path: Path) -> None:
