@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP_INSTALL := -m pip install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit lint bench fault soak nightly linux-board linux networks zoo pynq mutation rtl-mutation coverage registers resources timing prove pictures clean
+.PHONY: help setup demo test unit lint bench fault soak nightly linux-board linux native networks zoo pynq mutation rtl-mutation coverage registers resources timing prove pictures clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -77,6 +77,9 @@ linux: linux-board  ## panics, power cuts, a full card and more on the boards th
 
 zoo: setup  ## seventeen networks of PyPI's wheels and MLPerf Tiny's: int8 beside float and ONNX Runtime's int8; writes docs/zoo.md (an hour)
 	$(HOST)/bin/python -m tests.zoo
+
+native: setup  ## the native engine's operators on armhf and arm64 (QEMU) and under sanitizers, and its instructions (minutes)
+	$(HOST)/bin/python -m tests.native
 
 networks: export HILT_NETWORKS := 1
 networks: setup  ## eight networks on two virtual boards, three of them from PyPI wheels: every tensor is the reference's (half an hour)

@@ -35,7 +35,7 @@ class InferencePlan:
     def __init__(self, library: Any, constants: Mapping[str, Any], packed: Mapping[str, Any]) -> None:
         """`constants` are the processor's arrays by name, `packed` VTA's buffers as int8 arrays by name."""
         self._library = library
-        self._builder = Builder()
+        self.builder = Builder()
         self._packed = packed
         self.values: Dict[str, Any] = {}
         """Every tensor of the processor by name, written again by each inference."""
@@ -46,7 +46,7 @@ class InferencePlan:
         self._results: Dict[int, Any] = {}
         self._steps: Any = None
         for name, array in constants.items():
-            self.values[name] = self._builder.constant(np.asarray(array, order="C"))
+            self.values[name] = self.builder.constant(np.asarray(array, order="C"))
 
     # --- the first inference ---
 
@@ -57,9 +57,9 @@ class InferencePlan:
 
     def add_call(self, call: Call) -> Any:
         """Add a step of Python's, and run it."""
-        self._calls[len(self._builder.records)] = call
-        self._builder.python()
-        self._ends.append(len(self._builder.records))
+        self._calls[len(self.builder.records)] = call
+        self.builder.python()
+        self._ends.append(len(self.builder.records))
         return call()
 
     def add_pack(self, step: Step) -> None:
@@ -88,13 +88,13 @@ class InferencePlan:
         images, channels, rows, columns = four(shape)
         if (rows, columns) != (height, width):
             raise NotNativeError("a tensor of another size than its buffer")
-        out = self._builder.new(shape, np.int8)
+        out = self.builder.new(shape, np.int8)
         self._native("unpack", [packed, out], [images, channels, rows * columns, outer, inner, batch, block])
         self.values[step["tensor"]] = out
 
     def add_operator(self, step: Step, compute: Compute) -> None:
         """Add and run an operator: natively, else by `compute` in numpy. Constants are computed once."""
-        builder = self._builder
+        builder = self.builder
         inputs = [self.values[name] if name else None for name in step["inputs"]]
         if all(array is None or builder.is_constant(array) for array in inputs):
             outputs = [builder.constant(np.array(array, order="C")) for array in compute(inputs)]
@@ -130,13 +130,13 @@ class InferencePlan:
         self.values.update(zip(names, outputs))
 
     def _native(self, kernel: str, arrays: Sequence[Any], numbers: Sequence[int]) -> None:
-        before = len(self._builder.records)
-        self._builder.step(kernel, arrays, numbers)
+        before = len(self.builder.records)
+        self.builder.step(kernel, arrays, numbers)
         self._run_new(before)
 
     def _run_new(self, before: int) -> None:
         """Run the records from `before` on, and end the step. Raises NotNativeError and takes them back if refused."""
-        builder = self._builder
+        builder = self.builder
         steps, buffers = builder.encoded(before)
         try:
             if execute(self._library, steps, buffers):
@@ -148,7 +148,7 @@ class InferencePlan:
 
     def finish(self) -> None:
         """End the first inference: the plan is whole."""
-        self._steps, self._buffers = self._builder.encoded(0)
+        self._steps, self._buffers = self.builder.encoded(0)
         self._times = np.zeros(2 * len(self._steps) + 2)
         self._addresses = tuple(array.ctypes.data for array in (self._steps, self._buffers, self._times))
         refused = self._library.hilt_check(self._addresses[0], len(self._steps), self._addresses[1], len(self._buffers))

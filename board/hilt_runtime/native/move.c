@@ -93,7 +93,7 @@ static void copy_line(int64_t item, const uint8_t *src, int64_t from, uint8_t *d
 // Transposes a plane of larger items in tiles that stay in the cache.
 static void copy_plane(int64_t item, const uint8_t *src, const int64_t *from, uint8_t *dst, const int64_t *to,
                        const int64_t *sizes) {
-  if (item == 1 && from[0] == 1 && to[1] == 1 && from[1] > 0 && to[0] > 0) {
+  if (item == 1 && from[0] == 1 && to[1] == 1 && from[1] > 0 && to[0] > 0 && sizes[0] >= 8) {
     transpose_bytes(src, from[1], sizes[1], dst, to[0], sizes[0], sizes[1]);
     return;
   }
@@ -208,8 +208,7 @@ static int run_pack(const work_t *w) {
       const uint8_t *src = rows ? w->data[0] + (image * channels + part * block) * pixels : w->data[0];
       uint8_t *dst = w->data[1] + ((image / batch * inner + part) * pixels * batch + image % batch) * block;
       if (pixels == 1) {
-        memcpy(dst, src, (size_t)rows);
-        memset(dst + rows, 0, (size_t)(block - rows));
+        for (int64_t lane = 0; lane < block; ++lane) dst[lane] = lane < rows ? src[lane] : 0;
       } else {
         transpose_bytes(src, pixels, rows, dst, batch * block, pixels, block);
       }
@@ -242,29 +241,52 @@ static int check_fold(const work_t *w) {
   int64_t tensor = product_of(4, p), whole = product_of(6, all);
   if (w->count != 2 || tensor < 0 || whole < 0 || !holds(w, 0, tensor, 1) || !holds(w, 1, whole, 1)) return 0;
   return in_range(p[0], 1, p[4] * p[7]) && in_range(p[9], 1, 4096) && in_range(p[10], 1, 4096) &&
-         in_range(p[11], 0, 4096) && p[1] >= 1 && p[1] <= 1 << 20 && p[9] * p[1] <= p[5] * p[8] && p[3] >= 1;
+         in_range(p[11], 0, 4096) && p[1] >= 1 && p[1] <= 1 << 20 && p[9] * p[1] <= p[5] * p[8] && p[3] >= 1 && in_range(p[8], 1, 4096);
+}
+
+#define FOLD_ROOM 8192  // bytes of the lanes of a row
+
+// Writes a lane's elements of the columns [first, first + count): zeros outside of the row.
+static void fold_lane(const uint8_t *line, int64_t width, int64_t stride, int64_t shift, int64_t first, int64_t count,
+                      uint8_t *to) {
+  int64_t begin = shift < 0 ? (-shift + stride - 1) / stride : 0, last = width - 1 - shift;
+  int64_t end = last < 0 ? 0 : last / stride + 1;
+  begin = begin > first ? begin - first : 0;
+  end = end - first < count ? end - first : count;
+  if (begin >= end) {
+    memset(to, 0, (size_t)count);
+    return;
+  }
+  memset(to, 0, (size_t)begin);
+  memset(to + end, 0, (size_t)(count - end));
+  const uint8_t *from = line + (first + begin) * stride + shift;
+  copy_line(1, from, stride, to + begin, 1, end - begin);
 }
 
 static int run_fold(const work_t *w) {
   int64_t images = w->p[0], channels = w->p[1], height = w->p[2], width = w->p[3];
   int64_t outer = w->p[4], inner = w->p[5], columns = w->p[6], batch = w->p[7], block = w->p[8];
   int64_t kernel = w->p[9], stride = w->p[10], left = w->p[11];
-  memset(w->data[1], 0, (size_t)(outer * inner * height * columns * batch * block));
-  for (int64_t offset = 0; offset < kernel; ++offset) {
-    int64_t begin = left > offset ? (left - offset + stride - 1) / stride : 0;
-    int64_t last = width - 1 + left - offset;
-    int64_t end = last < 0 ? 0 : last / stride + 1 < columns ? last / stride + 1 : columns;
-    for (int64_t image = 0; image < images; ++image)
-      for (int64_t channel = 0; channel < channels; ++channel) {
-        int64_t place = (offset * channels + channel) / block, lane = (offset * channels + channel) % block;
-        const uint8_t *src = w->data[0] + (image * channels + channel) * height * width;
-        uint8_t *dst = w->data[1] + (image / batch * inner + place) * height * columns * batch * block +
-                       image % batch * block + lane;
-        for (int64_t row = 0; row < height; ++row)
-          for (int64_t column = begin; column < end; ++column)
-            dst[(row * columns + column) * batch * block] = src[row * width + column * stride + offset - left];
+  uint8_t room[FOLD_ROOM];
+  int64_t chunk = FOLD_ROOM / block;
+  for (int64_t image = 0; image < outer * batch; ++image)
+    for (int64_t part = 0; part < inner; ++part) {
+      int64_t lanes = image < images ? kernel * channels - part * block : 0;
+      lanes = lanes < 0 ? 0 : lanes < block ? lanes : block;
+      for (int64_t row = 0; row < height; ++row) {
+        uint8_t *dst = w->data[1] +
+                       (((image / batch * inner + part) * height + row) * columns * batch + image % batch) * block;
+        for (int64_t first = 0; first < columns; first += chunk) {
+          int64_t count = columns - first < chunk ? columns - first : chunk;
+          for (int64_t lane = 0; lane < lanes; ++lane) {
+            int64_t offset = (part * block + lane) / channels, channel = (part * block + lane) % channels;
+            fold_lane(w->data[0] + ((image * channels + channel) * height + row) * width, width, stride, offset - left,
+                      first, count, room + lane * count);
+          }
+          transpose_bytes(room, count, lanes, dst + first * batch * block, batch * block, count, block);
+        }
       }
-  }
+    }
   return 0;
 }
 

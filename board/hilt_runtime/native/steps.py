@@ -31,7 +31,7 @@ class Builder:
 
     def __init__(self) -> None:
         self.records: List[Record] = []
-        self._arrays: List[np.ndarray] = []
+        self.arrays: List[np.ndarray] = []
         self._buffers = np.zeros(64, BUFFER)
         self._places: Dict[Tuple[int, int], int] = {}
         self._constants: Dict[int, np.ndarray] = {}
@@ -74,15 +74,15 @@ class Builder:
             record["buffers"][: len(places)] = places
             record["p"][: len(numbers)] = numbers
             record["f"][: len(floats)] = floats
-        return steps, self._buffers[: len(self._arrays)].copy()
+        return steps, self._buffers[: len(self.arrays)].copy()
 
     def _place(self, array: Any) -> int:
         if not array.flags.c_contiguous or array.dtype.hasobject:
             raise NotNativeError("a tensor is not contiguous")
         key = (array.ctypes.data, array.nbytes)
         if key not in self._places:
-            place = self._places[key] = len(self._arrays)
-            self._arrays.append(array)
+            place = self._places[key] = len(self.arrays)
+            self.arrays.append(array)
             if place == len(self._buffers):
                 self._buffers = np.concatenate([self._buffers, np.zeros(place, BUFFER)])
             self._buffers[place] = key

@@ -1,8 +1,13 @@
-"""The native engine beside numpy: the same operator by both, compared bit by bit."""
+"""The native engine beside numpy: the same operator by both, compared bit by bit.
+
+With HILT_NATIVE_RECORDS, a file's path, every comparison is also written there, for tests/native/replay.c.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,8 +15,11 @@ import pytest
 
 from hilt_runtime import operators
 from hilt_runtime.native.library import engine
-from hilt_runtime.native.plans import run_operator
-from hilt_runtime.native.steps import NotNativeError
+from hilt_runtime.native.plans import execute, plan_operator
+from hilt_runtime.native.steps import Builder, NotNativeError
+
+RECORDS = "HILT_NATIVE_RECORDS"
+_LARGEST_RECORD = 1 << 20
 
 
 def library() -> Any:
@@ -31,14 +39,53 @@ def bits(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def assert_native_equals_numpy(op: str, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> bool:
     """Compare both engines; return whether the native one computes this form at all."""
-    arrays = [None if value is None else np.asarray(value) for value in inputs]
+    arrays = [None if value is None else np.array(value, order="C") for value in inputs]
     with np.errstate(all="ignore"):
         wanted = operators.run(op, arrays, attributes)
+    builder = Builder()
+    for constant in arrays[1:]:
+        if constant is not None:
+            builder.constant(constant)
     try:
-        given = run_operator(library(), op, arrays, attributes)
+        given = plan_operator(builder, op, arrays, attributes)
+        steps, buffers = builder.encoded()
+        recorded = record(builder, given, wanted)
+        assert execute(library(), steps, buffers) == 0
     except NotNativeError:
         return False
     assert [(each.shape, each.dtype) for each in given] == [(each.shape, each.dtype) for each in wanted]
     for one, other in zip(given, wanted, strict=True):
         np.testing.assert_array_equal(bits(one), bits(other), err_msg=op)
+    if RECORDS in os.environ and len(recorded) < _LARGEST_RECORD:
+        with Path(os.environ[RECORDS]).open("ab") as file:
+            file.write(recorded)
     return True
+
+
+def record(builder: Builder, outputs: Sequence[Any], wanted: Sequence[Any]) -> bytes:
+    """Return a record of tests/native/replay.c: the steps, the buffers as they are, and what the outputs must be."""
+    steps, buffers = builder.encoded()
+    parts: list[bytes] = []
+    for buffer in builder.arrays:
+        parts += [_number(buffer.nbytes), buffer.tobytes()]
+    count = 0
+    for one, other in zip(outputs, wanted, strict=True):
+        found = _place(buffers, one)
+        if found is not None:
+            count += 1
+            data = np.ascontiguousarray(other).astype(one.dtype).tobytes()
+            parts += [*map(_number, (*found, len(data), int(one.dtype == np.float32))), data]
+    return b"".join([*map(_number, (len(steps), len(buffers), count)), steps.tobytes(), *parts])
+
+
+def _place(buffers: np.ndarray[Any, Any], array: Any) -> tuple[int, int] | None:
+    """Return the buffer that an array lies in, and its offset there; None of a constant that no step touches."""
+    address = array.ctypes.data
+    for place, (data, size) in enumerate(buffers.tolist()):
+        if data <= address and address + array.nbytes <= data + size:
+            return place, address - data
+    return None
+
+
+def _number(value: int) -> bytes:
+    return int(value).to_bytes(8, "little", signed=True)

@@ -1,0 +1,51 @@
+"""`make native`: the recorded operators on armhf and arm64 (QEMU) and under sanitizers, and instructions an element."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.native.cases import instructions_an_element
+from tests.native.tools import ROOT, SANITIZERS, build, run
+from tests.unit.network.engines import RECORDS
+
+_TESTS = ("test_integer_operators.py", "test_processor_operators.py", "test_native_engine.py")
+
+
+def recorded(folder: Path) -> Path:
+    """Run the operators' tests and return the file of what they compared."""
+    parts, records = folder / "parts", folder / "records"
+    words = ["-q", "-n", "0", "-p", "no:cacheprovider", *(f"tests/unit/network/{name}" for name in _TESTS)]
+    subprocess.run(
+        [sys.executable, "-m", "pytest", *words], check=True, cwd=ROOT, env={**os.environ, RECORDS: str(parts)}
+    )
+    records.write_bytes(parts.read_bytes())
+    return records
+
+
+def main() -> int:
+    """Print what became of every record on every processor; return 1 if one differs."""
+    status = 0
+    with tempfile.TemporaryDirectory() as work:
+        folder = Path(work)
+        records = recorded(folder)
+        for name, architecture, flags in (
+            ("here", "", ()),
+            ("here, address and undefined sanitizers", "", SANITIZERS),
+            ("armhf (QEMU)", "armhf", ()),
+            ("arm64 (QEMU)", "arm64", ()),
+        ):
+            done = run(build(folder, architecture, flags), architecture, str(records))
+            print(f"{name}: {(done.stdout + done.stderr).strip()[-2000:]}", flush=True)
+            status |= done.returncode != 0
+        print("instructions an element or product, armhf and arm64:")
+        for kernel, counts in instructions_an_element(folder).items():
+            print(f"  {kernel:22}" + "".join(f"{count:8.2f}" for count in counts), flush=True)
+    return int(status)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

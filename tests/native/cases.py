@@ -1,0 +1,101 @@
+"""Steps of the sizes that networks have, and how many instructions each takes an element on ARM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hilt_runtime.native.inference import InferencePlan
+from hilt_runtime.native.library import engine
+from hilt_runtime.native.plans import plan_operator
+from hilt_runtime.native.steps import Builder
+from tests.native.tools import build, counter, instructions, run
+from tests.unit.network.engines import record
+
+_REPEAT = 5
+_CLIP: Mapping[str, Any] = {"clip": [-128, 127], "shift": 6}
+
+
+def int8(*shape: int) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(0).integers(-128, 128, shape).astype(np.int8)
+
+
+def floats(*shape: int) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(0).normal(0, 2, shape).astype(np.float32)
+
+
+IMAGE, GATE = int8(1, 32, 56, 56), int8(1, 32, 1, 1)
+WINDOW = {"kernel": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
+MEAN = {"divisor": 49, "shift": 0, "clip": [-128, 127]}
+CONV = {"strides": [1, 1], "pads": [1] * 4, "groups": 1, "shift": [9], "clip": [-128, 127]}
+OPERATORS: dict[str, tuple[str, list[Any], Mapping[str, Any], int]] = {
+    "quantize": ("quantize", [floats(150528)], {"scale": 2.0**-5}, 150528),
+    "dequantize": ("dequantize", [int8(100352)], {"scale": 2.0**-5}, 100352),
+    "table": ("table", [IMAGE, int8(256)], {}, IMAGE.size),
+    "add": ("add", [IMAGE, IMAGE], {"left_shifts": [1, 0], **_CLIP}, IMAGE.size),
+    "multiply": ("multiply", [IMAGE, GATE], _CLIP, IMAGE.size),
+    "max_pool": ("max_pool", [IMAGE], WINDOW, 32 * 28 * 28 * 9),
+    "average_pool": ("average_pool", [IMAGE], {**WINDOW, **MEAN, "divisor": 9}, 32 * 28 * 28 * 9),
+    "global_average_pool": ("global_average_pool", [IMAGE], MEAN, IMAGE.size),
+    "concat": ("concat", [IMAGE, IMAGE], {"axis": 1}, 2 * IMAGE.size),
+    "slice": ("slice", [IMAGE], {"starts": [4], "ends": [40], "axes": [3], "steps": [1]}, 32 * 56 * 36),
+    "pad": ("pad", [IMAGE], {"pads": [0, 0, 1, 1, 0, 0, 1, 1], "value": 0}, 32 * 58 * 58),
+    "transpose": ("transpose", [IMAGE], {"perm": [0, 2, 3, 1]}, IMAGE.size),
+    "depth_to_space": ("depth_to_space", [IMAGE], {"block": [2, 2], "mode": "DCR"}, IMAGE.size),
+    "conv2d a product": ("conv2d", [int8(1, 8, 28, 28), int8(8, 8, 3, 3)], CONV, 28 * 28 * 64 * 9),
+    "dense a product": ("dense", [int8(1, 1024), int8(64, 1024)], {"shift": [9], "clip": [-128, 127]}, 65536),
+    "Add": ("Add", [floats(20000), floats(20000)], {}, 20000),
+    "Relu": ("Relu", [floats(20000)], {}, 20000),
+    "Sigmoid": ("Sigmoid", [floats(4000)], {}, 4000),
+    "Tanh": ("Tanh", [floats(4000)], {}, 4000),
+    "Softmax": ("Softmax", [floats(40, 100)], {}, 4000),
+    "MatMul a product": ("MatMul", [floats(16, 128), floats(128, 128)], {}, 16 * 128 * 128),
+    "ReduceMean": ("ReduceMean", [floats(16, 400), np.array([1])], {}, 6400),
+    "Resize nearest": ("Resize", [int8(1, 8, 28, 28), None, np.array([1, 1, 2, 2], np.float32)],
+                       {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}, 8 * 56 * 56),
+}  # fmt: skip
+"""Operator, inputs, attributes, and by how many elements or products its instructions are divided."""
+
+
+def records() -> dict[str, tuple[bytes, int]]:
+    """Return a record of each case, and what its instructions are divided by."""
+    found = {}
+    for name, (op, inputs, attributes, work) in OPERATORS.items():
+        builder = Builder()
+        for constant in inputs[1:]:
+            if constant is not None:
+                builder.constant(constant)
+        plan_operator(builder, op, inputs, attributes)
+        found[name] = record(builder, (), ()), work
+    packed = np.zeros((1, 2, 56, 56, 1, 16), np.int8)
+    folded = np.zeros((1, 1, 56, 56, 1, 16), np.int8)
+    for name, kind, buffer, step in (
+        ("pack", "add_pack", packed, {}),
+        ("unpack", "add_unpack", packed, {"shape": list(IMAGE.shape)}),
+        ("fold", "add_pack", folded, {"fold": {"kernel": 3, "stride": 1, "left": 1}}),
+    ):
+        plan = InferencePlan(engine().library, {}, {"b": buffer})
+        plan.begin({"t": IMAGE if name != "fold" else int8(1, 3, 56, 56)})
+        getattr(plan, kind)({"tensor": "t", "buffer": "b", **step})
+        found[name] = record(plan.builder, (), ()), buffer.size
+    return found
+
+
+def instructions_an_element(folder: Path) -> dict[str, list[float]]:
+    """Return for each case the instructions an element on armhf and on arm64: of later runs, without the first."""
+    cases, plugin = records(), counter(folder)
+    file = folder / "cases"
+    file.write_bytes(b"".join(data for data, _ in cases.values()))
+    counts: dict[str, list[float]] = {name: [] for name in cases}
+    for architecture in ("armhf", "arm64"):
+        program = build(folder, architecture)
+        for place, (name, (_, work)) in enumerate(cases.items()):
+            once, more = (
+                instructions(run(program, architecture, str(file), str(times), str(place), plugin=plugin))
+                for times in (1, 1 + _REPEAT)
+            )
+            counts[name].append((more - once) / _REPEAT / work)
+    return counts
