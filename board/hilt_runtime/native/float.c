@@ -9,8 +9,15 @@
 
 #define CHUNK 256  // sums on the stack
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+// NEON of 32-bit ARM takes the smallest floats for zeros: clang must not use it for what they decide.
+#if defined(__clang__) && defined(__arm__)
+#define SCALAR _Pragma("clang loop vectorize(disable) interleave(disable)")
+#else
+#define SCALAR
+#endif
+
+static ptrdiff_t least(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
+static ptrdiff_t most(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
 
 static const float *floats(const work_t *w, int buffer) { return (const float *)w->data[buffer]; }
 static float *target(const work_t *w) { return (float *)w->data[w->count - 1]; }
@@ -45,10 +52,10 @@ static inline float gelu_tanh(float x) {
 static int run_unary(const work_t *w) {
   const float *x = floats(w, 0);
   float *y = target(w);
-  const int64_t n = w->p[0];
+  const ptrdiff_t n = w->p[0];
   const float a = (float)w->f[0], b = (float)w->f[1];
 #define EACH(expression)                  \
-  for (int64_t i = 0; i < n; ++i) {       \
+  SCALAR for (ptrdiff_t i = 0; i < n; ++i) {       \
     const float v = x[i];                 \
     y[i] = (float)(expression);           \
   }                                       \
@@ -107,17 +114,17 @@ static int check_binary(const work_t *w) {
          spans(w, 1, p[1], p + 2, p + 14);
 }
 
-static void binary_line(int64_t function, const float *a, int64_t sa, const float *b, int64_t sb, void *to, int64_t n) {
+static void binary_line(ptrdiff_t function, const float *a, ptrdiff_t sa, const float *b, ptrdiff_t sb, void *to, ptrdiff_t n) {
 #define PAIRS(type, expression)                                                      \
   do {                                                                               \
     type *y = (type *)to;                                                            \
     if (sa == 1 && sb == 1)                                                          \
-      for (int64_t i = 0; i < n; ++i) {                                              \
+      SCALAR for (ptrdiff_t i = 0; i < n; ++i) {                                              \
         const float u = a[i], v = b[i];                                              \
         y[i] = (type)(expression);                                                   \
       }                                                                              \
     else                                                                             \
-      for (int64_t i = 0; i < n; ++i) {                                              \
+      SCALAR for (ptrdiff_t i = 0; i < n; ++i) {                                       \
         const float u = a[i * sa], v = b[i * sb];                                    \
         y[i] = (type)(expression);                                                   \
       }                                                                              \
@@ -141,7 +148,7 @@ static void binary_line(int64_t function, const float *a, int64_t sa, const floa
 static int run_binary(const work_t *w) {
   const int64_t *p = w->p, *sizes = p + 2, *from = p + 8, *other = p + 14;
   int last = (int)p[1] - 1;
-  int64_t item = p[0] < B_GREATER ? 4 : 1, at[HILT_AXES] = {0};
+  ptrdiff_t item = p[0] < B_GREATER ? 4 : 1, at[HILT_AXES] = {0};
   const float *a = floats(w, 0), *b = floats(w, 1);
   uint8_t *y = w->data[2];
   for (;;) {
@@ -171,35 +178,35 @@ static int check_reduce(const work_t *w) {
          holds(w, 1, written, 4);
 }
 
-static void sums_along(const float *x, int64_t size, int64_t inner, int64_t count, double *sums) {
-  for (int64_t i = 0; i < count; ++i) sums[i] = 0.0;
-  for (int64_t k = 0; k < size; ++k)
-    for (int64_t i = 0; i < count; ++i) sums[i] += (double)x[k * inner + i];
+static void sums_along(const float *x, ptrdiff_t size, ptrdiff_t inner, ptrdiff_t count, double *sums) {
+  for (ptrdiff_t i = 0; i < count; ++i) sums[i] = 0.0;
+  for (ptrdiff_t k = 0; k < size; ++k)
+    for (ptrdiff_t i = 0; i < count; ++i) sums[i] += (double)x[k * inner + i];
 }
 
-static void extremes_along(const float *x, int64_t size, int64_t inner, int64_t count, int largest, float *best) {
-  for (int64_t i = 0; i < count; ++i) best[i] = x[i];
-  for (int64_t k = 1; k < size; ++k)
-    for (int64_t i = 0; i < count; ++i) {
+static void extremes_along(const float *x, ptrdiff_t size, ptrdiff_t inner, ptrdiff_t count, int largest, float *best) {
+  for (ptrdiff_t i = 0; i < count; ++i) best[i] = x[i];
+  for (ptrdiff_t k = 1; k < size; ++k)
+    SCALAR for (ptrdiff_t i = 0; i < count; ++i) {
       float v = x[k * inner + i], u = best[i];
       best[i] = u != u || (largest ? u > v : u < v) ? u : v;
     }
 }
 
 static int run_reduce(const work_t *w) {
-  int64_t outer = w->p[1], size = w->p[2], inner = w->p[3];
-  for (int64_t o = 0; o < outer; ++o)
-    for (int64_t first = 0; first < inner; first += CHUNK) {
-      int64_t count = least(inner - first, CHUNK);
+  ptrdiff_t outer = w->p[1], size = w->p[2], inner = w->p[3];
+  for (ptrdiff_t o = 0; o < outer; ++o)
+    for (ptrdiff_t first = 0; first < inner; first += CHUNK) {
+      ptrdiff_t count = least(inner - first, CHUNK);
       const float *x = floats(w, 0) + o * size * inner + first;
       float *y = target(w) + o * inner + first;
       if (w->p[0] <= R_MEAN) {
         double sums[CHUNK];
         sums_along(x, size, inner, count, sums);
-        for (int64_t i = 0; i < count; ++i) y[i] = (float)(w->p[0] == R_MEAN ? sums[i] / (double)size : sums[i]);
+        for (ptrdiff_t i = 0; i < count; ++i) y[i] = (float)(w->p[0] == R_MEAN ? sums[i] / (double)size : sums[i]);
       } else {
         extremes_along(x, size, inner, count, w->p[0] == R_MAX, y);
-        for (int64_t i = 0; i < count; ++i) y[i] += 0.0f;
+        for (ptrdiff_t i = 0; i < count; ++i) y[i] += 0.0f;
       }
     }
   return 0;
@@ -212,27 +219,27 @@ static int check_softmax(const work_t *w) {
   return w->count == 2 && elements > 0 && holds(w, 0, elements, 4) && holds(w, 1, elements, 4);
 }
 
-static void softmax_one(const float *x, float *y, int64_t size, int64_t inner, int logarithm) {
+static void softmax_one(const float *x, float *y, ptrdiff_t size, ptrdiff_t inner, int logarithm) {
   float best = x[0];
-  for (int64_t k = 1; k < size; ++k) {
+  SCALAR for (ptrdiff_t k = 1; k < size; ++k) {
     float v = x[k * inner];
     best = best != best || best > v ? best : v;
   }
   double sum = 0.0;
-  for (int64_t k = 0; k < size; ++k) {
+  for (ptrdiff_t k = 0; k < size; ++k) {
     float centred = x[k * inner] - best, power = (float)exp_of(centred);
     y[k * inner] = logarithm ? centred : power;
     sum += (double)power;
   }
   double log_sum = logarithm ? log_of(sum) : 0.0;
-  for (int64_t k = 0; k < size; ++k)
+  for (ptrdiff_t k = 0; k < size; ++k)
     y[k * inner] = (float)(logarithm ? (double)y[k * inner] - log_sum : (double)y[k * inner] / sum);
 }
 
 static int run_softmax(const work_t *w) {
-  int64_t outer = w->p[1], size = w->p[2], inner = w->p[3];
-  for (int64_t o = 0; o < outer; ++o)
-    for (int64_t i = 0; i < inner; ++i)
+  ptrdiff_t outer = w->p[1], size = w->p[2], inner = w->p[3];
+  for (ptrdiff_t o = 0; o < outer; ++o)
+    for (ptrdiff_t i = 0; i < inner; ++i)
       softmax_one(floats(w, 0) + o * size * inner + i, target(w) + o * size * inner + i, size, inner, w->p[0] != 0);
   return 0;
 }
@@ -251,21 +258,21 @@ static int check_matmul(const work_t *w) {
 }
 
 // Adds the products of a row to `count` sums, depth by depth.
-static void add_products(const float *a, int64_t a_depth, const float *b, int64_t b_depth, int64_t b_column,
-                         int64_t depth, int64_t count, double *restrict sums) {
+static void add_products(const float *a, ptrdiff_t a_depth, const float *b, ptrdiff_t b_depth, ptrdiff_t b_column,
+                         ptrdiff_t depth, ptrdiff_t count, double *restrict sums) {
   if (b_column == 1) {
-    for (int64_t k = 0; k < depth; ++k) {
+    for (ptrdiff_t k = 0; k < depth; ++k) {
       const double factor = a[k * a_depth];
       const float *line = b + k * b_depth;
-      for (int64_t i = 0; i < count; ++i) sums[i] += factor * (double)line[i];
+      for (ptrdiff_t i = 0; i < count; ++i) sums[i] += factor * (double)line[i];
     }
     return;
   }
-  int64_t i = 0;
+  ptrdiff_t i = 0;
   for (; i + 4 <= count; i += 4) {
     double s0 = sums[i], s1 = sums[i + 1], s2 = sums[i + 2], s3 = sums[i + 3];
     const float *column = b + i * b_column;
-    for (int64_t k = 0; k < depth; ++k) {
+    for (ptrdiff_t k = 0; k < depth; ++k) {
       const double factor = a[k * a_depth];
       const float *line = column + k * b_depth;
       s0 += factor * (double)line[0];
@@ -276,22 +283,22 @@ static void add_products(const float *a, int64_t a_depth, const float *b, int64_
     sums[i] = s0, sums[i + 1] = s1, sums[i + 2] = s2, sums[i + 3] = s3;
   }
   for (; i < count; ++i)
-    for (int64_t k = 0; k < depth; ++k) sums[i] += (double)a[k * a_depth] * (double)b[k * b_depth + i * b_column];
+    for (ptrdiff_t k = 0; k < depth; ++k) sums[i] += (double)a[k * a_depth] * (double)b[k * b_depth + i * b_column];
 }
 
 static int run_matmul(const work_t *w) {
   const int64_t *p = w->p, *left = p + M_LEFT, *right = p + M_RIGHT;
   float *y = target(w);
-  for (int64_t first = 0; first < p[0]; ++first)
-    for (int64_t second = 0; second < p[1]; ++second)
-      for (int64_t row = 0; row < p[M_ROWS]; ++row)
-        for (int64_t column = 0; column < p[M_COLUMNS]; column += CHUNK) {
+  for (ptrdiff_t first = 0; first < p[0]; ++first)
+    for (ptrdiff_t second = 0; second < p[1]; ++second)
+      for (ptrdiff_t row = 0; row < p[M_ROWS]; ++row)
+        for (ptrdiff_t column = 0; column < p[M_COLUMNS]; column += CHUNK) {
           double sums[CHUNK] = {0};
-          int64_t count = least(p[M_COLUMNS] - column, CHUNK);
+          ptrdiff_t count = least(p[M_COLUMNS] - column, CHUNK);
           add_products(floats(w, 0) + first * left[0] + second * left[1] + row * left[2], left[3],
                        floats(w, 1) + first * right[0] + second * right[1] + column * right[3], right[2], right[3],
                        p[M_DEPTH], count, sums);
-          for (int64_t i = 0; i < count; ++i) *y++ = (float)sums[i];
+          for (ptrdiff_t i = 0; i < count; ++i) *y++ = (float)sums[i];
         }
   return 0;
 }
@@ -323,49 +330,50 @@ static int check_conv(const work_t *w) {
 }
 
 // Returns the outputs [begin, end) whose tap lies in the data.
-static void inside(int64_t tap, int64_t pad, int64_t stride, int64_t size, int64_t outputs, int64_t *begin,
-                   int64_t *end) {
+static void inside(ptrdiff_t tap, ptrdiff_t pad, ptrdiff_t stride, ptrdiff_t size, ptrdiff_t outputs, ptrdiff_t *begin,
+                   ptrdiff_t *end) {
   *begin = pad > tap ? (pad - tap + stride - 1) / stride : 0;
-  int64_t last = size - 1 + pad - tap;
+  ptrdiff_t last = size - 1 + pad - tap;
   *end = last < 0 ? 0 : least(last / stride + 1, outputs);
 }
 
-static void conv_taps(const work_t *w, int64_t image, int64_t channel, int64_t out, int64_t first, int64_t count,
+static void conv_taps(const work_t *w, ptrdiff_t image, ptrdiff_t channel, ptrdiff_t out, ptrdiff_t first, ptrdiff_t count,
                       double *restrict sums) {
-  const int64_t *p = w->p, stride = p[C_STRIDES + 1];
-  int64_t base = channel / (p[C_OUT] / p[C_GROUPS]) * p[C_DEPTH];
+  const int64_t *p = w->p;
+  const ptrdiff_t stride = p[C_STRIDES + 1];
+  ptrdiff_t base = channel / (p[C_OUT] / p[C_GROUPS]) * p[C_DEPTH];
   const float *weight = floats(w, 1) + channel * p[C_DEPTH] * p[C_KERNEL] * p[C_KERNEL + 1];
-  for (int64_t depth = 0; depth < p[C_DEPTH]; ++depth)
-    for (int64_t row = 0; row < p[C_KERNEL]; ++row) {
-      int64_t y_in = out * p[C_STRIDES] + row * p[C_DILATIONS] - p[C_TOP];
+  for (ptrdiff_t depth = 0; depth < p[C_DEPTH]; ++depth)
+    for (ptrdiff_t row = 0; row < p[C_KERNEL]; ++row) {
+      ptrdiff_t y_in = out * p[C_STRIDES] + row * p[C_DILATIONS] - p[C_TOP];
       int there = in_range(y_in, 0, p[C_HEIGHT] - 1);
       const float *line =
           floats(w, 0) + ((image * p[C_CHANNELS] + base + depth) * p[C_HEIGHT] + (there ? y_in : 0)) * p[C_WIDTH];
-      for (int64_t column = 0; column < p[C_KERNEL + 1]; ++column) {
+      for (ptrdiff_t column = 0; column < p[C_KERNEL + 1]; ++column) {
         const double factor = *weight++;
         if (!there) continue;
-        int64_t begin, end, shifted = column * p[C_DILATIONS + 1] - p[C_LEFT];
+        ptrdiff_t begin, end, shifted = column * p[C_DILATIONS + 1] - p[C_LEFT];
         inside(column * p[C_DILATIONS + 1], p[C_LEFT], stride, p[C_WIDTH], p[C_COLUMNS], &begin, &end);
         begin = most(begin, first), end = least(end, first + count);
         if (stride == 1)
-          for (int64_t i = begin; i < end; ++i) sums[i - first] += factor * (double)line[i + shifted];
+          for (ptrdiff_t i = begin; i < end; ++i) sums[i - first] += factor * (double)line[i + shifted];
         else
-          for (int64_t i = begin; i < end; ++i) sums[i - first] += factor * (double)line[i * stride + shifted];
+          for (ptrdiff_t i = begin; i < end; ++i) sums[i - first] += factor * (double)line[i * stride + shifted];
       }
     }
 }
 
 static int run_conv(const work_t *w) {
   const int64_t *p = w->p;
-  for (int64_t image = 0; image < p[C_IMAGES]; ++image)
-    for (int64_t channel = 0; channel < p[C_OUT]; ++channel)
-      for (int64_t out = 0; out < p[C_ROWS]; ++out)
-        for (int64_t first = 0; first < p[C_COLUMNS]; first += CHUNK) {
+  for (ptrdiff_t image = 0; image < p[C_IMAGES]; ++image)
+    for (ptrdiff_t channel = 0; channel < p[C_OUT]; ++channel)
+      for (ptrdiff_t out = 0; out < p[C_ROWS]; ++out)
+        for (ptrdiff_t first = 0; first < p[C_COLUMNS]; first += CHUNK) {
           double sums[CHUNK] = {0};
-          int64_t count = least(p[C_COLUMNS] - first, CHUNK);
+          ptrdiff_t count = least(p[C_COLUMNS] - first, CHUNK);
           conv_taps(w, image, channel, out, first, count, sums);
           float *y = target(w) + ((image * p[C_OUT] + channel) * p[C_ROWS] + out) * p[C_COLUMNS] + first;
-          for (int64_t i = 0; i < count; ++i)
+          for (ptrdiff_t i = 0; i < count; ++i)
             y[i] = p[C_HAS_BIAS] ? (float)sums[i] + floats(w, 2)[channel] : (float)sums[i];
         }
   return 0;
@@ -385,14 +393,14 @@ static int check_pool(const work_t *w) {
          in_range(p[P_RIGHT], 0, (int64_t)1 << 31);
 }
 
-static float pooled(const float *plane, const int64_t *p, int64_t out_row, int64_t out_column) {
+static float pooled(const float *plane, const int64_t *p, ptrdiff_t out_row, ptrdiff_t out_column) {
   double sum = 0.0;
   float best = -INFINITY;
-  int64_t counted = 0;
-  for (int64_t row = 0; row < p[C_KERNEL]; ++row)
-    for (int64_t column = 0; column < p[C_KERNEL + 1]; ++column) {
-      int64_t y = out_row * p[C_STRIDES] + row * p[C_DILATIONS];
-      int64_t x = out_column * p[C_STRIDES + 1] + column * p[C_DILATIONS + 1];
+  ptrdiff_t counted = 0;
+  for (ptrdiff_t row = 0; row < p[C_KERNEL]; ++row)
+    for (ptrdiff_t column = 0; column < p[C_KERNEL + 1]; ++column) {
+      ptrdiff_t y = out_row * p[C_STRIDES] + row * p[C_DILATIONS];
+      ptrdiff_t x = out_column * p[C_STRIDES + 1] + column * p[C_DILATIONS + 1];
       int there = in_range(y - p[C_TOP], 0, p[C_HEIGHT] - 1) && in_range(x - p[C_LEFT], 0, p[C_WIDTH] - 1);
       counted += there || (p[P_WITH_PADS] && y < p[P_BOTTOM] && x < p[P_RIGHT]);
       if (!there) continue;
@@ -406,9 +414,9 @@ static float pooled(const float *plane, const int64_t *p, int64_t out_row, int64
 static int run_pool(const work_t *w) {
   const int64_t *p = w->p;
   float *y = target(w);
-  for (int64_t plane = 0; plane < p[C_IMAGES]; ++plane)
-    for (int64_t row = 0; row < p[C_ROWS]; ++row)
-      for (int64_t column = 0; column < p[C_COLUMNS]; ++column)
+  for (ptrdiff_t plane = 0; plane < p[C_IMAGES]; ++plane)
+    for (ptrdiff_t row = 0; row < p[C_ROWS]; ++row)
+      for (ptrdiff_t column = 0; column < p[C_COLUMNS]; ++column)
         *y++ = pooled(floats(w, 0) + plane * p[C_HEIGHT] * p[C_WIDTH], p, row, column);
   return 0;
 }
@@ -429,16 +437,16 @@ static int check_blend(const work_t *w) {
 }
 
 static int run_blend(const work_t *w) {
-  int64_t outer = w->p[0], size = w->p[1], places = w->p[2], inner = w->p[3], taps = w->p[4];
+  ptrdiff_t outer = w->p[0], size = w->p[1], places = w->p[2], inner = w->p[3], taps = w->p[4];
   const int64_t *indices = (const int64_t *)w->data[1];
-  for (int64_t o = 0; o < outer; ++o)
-    for (int64_t place = 0; place < places; ++place) {
+  for (ptrdiff_t o = 0; o < outer; ++o)
+    for (ptrdiff_t place = 0; place < places; ++place) {
       float *y = target(w) + (o * places + place) * inner;
-      for (int64_t i = 0; i < inner; ++i) y[i] = 0.0f;
-      for (int64_t tap = 0; tap < taps; ++tap) {
+      for (ptrdiff_t i = 0; i < inner; ++i) y[i] = 0.0f;
+      for (ptrdiff_t tap = 0; tap < taps; ++tap) {
         const float *x = floats(w, 0) + (o * size + indices[tap * places + place]) * inner;
         const float weight = floats(w, 2)[tap * places + place];
-        for (int64_t i = 0; i < inner; ++i) {
+        for (ptrdiff_t i = 0; i < inner; ++i) {
           const float part = x[i] * weight;
           y[i] = y[i] + part;
         }
@@ -466,27 +474,27 @@ static int check_lstm(const work_t *w) { return check_recurrent(w, 4) && holds(w
 static int check_gru(const work_t *w) { return check_recurrent(w, 3); }
 
 // sums[i] = float32 of the products of a state with the columns of a matrix (hidden, width).
-static void times_matrix(const float *state, const float *matrix, int64_t hidden, int64_t width, int64_t from,
-                         int64_t columns, float *to) {
-  for (int64_t first = 0; first < columns; first += CHUNK) {
+static void times_matrix(const float *state, const float *matrix, ptrdiff_t hidden, ptrdiff_t width, ptrdiff_t from,
+                         ptrdiff_t columns, float *to) {
+  for (ptrdiff_t first = 0; first < columns; first += CHUNK) {
     double sums[CHUNK] = {0};
-    int64_t count = least(columns - first, CHUNK);
+    ptrdiff_t count = least(columns - first, CHUNK);
     add_products(state, 1, matrix + from + first, width, 1, hidden, count, sums);
-    for (int64_t i = 0; i < count; ++i) to[first + i] = (float)sums[i];
+    for (ptrdiff_t i = 0; i < count; ++i) to[first + i] = (float)sums[i];
   }
 }
 
 static int run_lstm(const work_t *w) {
-  int64_t steps = w->p[0], batch = w->p[1], size = w->p[2];
+  ptrdiff_t steps = w->p[0], batch = w->p[1], size = w->p[2];
   float *room = (float *)w->data[2];
-  for (int64_t turn = 0; turn < steps; ++turn) {
-    int64_t step = w->p[3] ? steps - 1 - turn : turn;
-    for (int64_t n = 0; n < batch; ++n) {
+  for (ptrdiff_t turn = 0; turn < steps; ++turn) {
+    ptrdiff_t step = w->p[3] ? steps - 1 - turn : turn;
+    for (ptrdiff_t n = 0; n < batch; ++n) {
       const float *gates = floats(w, 0) + (step * batch + n) * 4 * size;
       float *hidden = (float *)w->data[4] + n * size, *cell = (float *)w->data[5] + n * size;
       times_matrix(hidden, floats(w, 1), size, 4 * size, 0, 4 * size, room);
-      for (int64_t i = 0; i < 4 * size; ++i) room[i] = gates[i] + room[i];
-      for (int64_t i = 0; i < size; ++i) {
+      for (ptrdiff_t i = 0; i < 4 * size; ++i) room[i] = gates[i] + room[i];
+      for (ptrdiff_t i = 0; i < size; ++i) {
         float enter = (float)sigmoid_of(room[i]), leave = (float)sigmoid_of(room[size + i]);
         float forget = (float)sigmoid_of(room[2 * size + i]), fresh = (float)tanh_of(room[3 * size + i]);
         float kept = forget * cell[i], added = enter * fresh;
@@ -500,19 +508,19 @@ static int run_lstm(const work_t *w) {
 }
 
 static void gru_step(const work_t *w, const float *gates, float *hidden) {
-  int64_t size = w->p[2];
+  ptrdiff_t size = w->p[2];
   const float *matrix = floats(w, 1), *bias = floats(w, 2);
   float *room = (float *)w->data[5], *both = room, *last = room + 2 * size, *scaled = room + 3 * size;
   times_matrix(hidden, matrix, size, 3 * size, 0, 2 * size, both);
-  for (int64_t i = 0; i < 2 * size; ++i) {
+  for (ptrdiff_t i = 0; i < 2 * size; ++i) {
     float sum = gates[i] + both[i];
     both[i] = (float)sigmoid_of(sum + bias[i]);
   }
   const float *update = both, *reset = both + size;
   if (!w->p[5])
-    for (int64_t i = 0; i < size; ++i) scaled[i] = reset[i] * hidden[i];
+    for (ptrdiff_t i = 0; i < size; ++i) scaled[i] = reset[i] * hidden[i];
   times_matrix(w->p[5] ? hidden : scaled, matrix, size, 3 * size, 2 * size, size, last);
-  for (int64_t i = 0; i < size; ++i) {
+  for (ptrdiff_t i = 0; i < size; ++i) {
     float inner = last[i] + bias[2 * size + i];
     if (w->p[5]) inner = reset[i] * inner;
     float fresh = (float)tanh_of(gates[2 * size + i] + inner);
@@ -522,10 +530,10 @@ static void gru_step(const work_t *w, const float *gates, float *hidden) {
 }
 
 static int run_gru(const work_t *w) {
-  int64_t steps = w->p[0], batch = w->p[1], size = w->p[2];
-  for (int64_t turn = 0; turn < steps; ++turn) {
-    int64_t step = w->p[3] ? steps - 1 - turn : turn;
-    for (int64_t n = 0; n < batch; ++n) {
+  ptrdiff_t steps = w->p[0], batch = w->p[1], size = w->p[2];
+  for (ptrdiff_t turn = 0; turn < steps; ++turn) {
+    ptrdiff_t step = w->p[3] ? steps - 1 - turn : turn;
+    for (ptrdiff_t n = 0; n < batch; ++n) {
       float *hidden = (float *)w->data[4] + n * size;
       gru_step(w, floats(w, 0) + (step * batch + n) * 3 * size, hidden);
       memcpy((float *)w->data[3] + step * w->p[4] + n * size, hidden, (size_t)size * 4);
@@ -542,13 +550,13 @@ static int check_argmax(const work_t *w) {
 }
 
 static int run_argmax(const work_t *w) {
-  int64_t outer = w->p[1], size = w->p[2], inner = w->p[3];
-  for (int64_t o = 0; o < outer; ++o)
-    for (int64_t i = 0; i < inner; ++i) {
+  ptrdiff_t outer = w->p[1], size = w->p[2], inner = w->p[3];
+  for (ptrdiff_t o = 0; o < outer; ++o)
+    for (ptrdiff_t i = 0; i < inner; ++i) {
       const float *x = floats(w, 0) + o * size * inner + i;
-      int64_t place = 0;
+      ptrdiff_t place = 0;
       float best = x[0];
-      for (int64_t k = 1; k < size && best == best; ++k) {
+      for (ptrdiff_t k = 1; k < size && best == best; ++k) {
         float v = x[k * inner];
         if (v != v || (w->p[0] ? v < best : v > best)) best = v, place = k;
       }

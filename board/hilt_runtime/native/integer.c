@@ -13,8 +13,8 @@
 
 #define CHUNK 512  // elements of a row of sums on the stack
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+static ptrdiff_t least(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
+static ptrdiff_t most(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
 
 // Adds half a step, shifts right and clips; the sum wraps in 32 bits.
 static inline int8_t narrowed(int32_t sum, int32_t half, int shift, int32_t low, int32_t high) {
@@ -23,9 +23,9 @@ static inline int8_t narrowed(int32_t sum, int32_t half, int shift, int32_t low,
   return (int8_t)(value > high ? high : value);
 }
 
-static inline int32_t half_of(int64_t shift) { return shift > 0 ? (int32_t)(UINT32_C(1) << (shift - 1)) : 0; }
+static inline int32_t half_of(ptrdiff_t shift) { return shift > 0 ? (int32_t)(UINT32_C(1) << (shift - 1)) : 0; }
 
-static int clips(int64_t low, int64_t high) { return in_range(low, -128, 127) && in_range(high, -128, 127); }
+static int clips(ptrdiff_t low, ptrdiff_t high) { return in_range(low, -128, 127) && in_range(high, -128, 127); }
 
 // --- table: elements. Buffers: data, entries (256, of -128 first), target. ---
 
@@ -40,7 +40,7 @@ static int run_table(const work_t *w) {
   memcpy(entries + 128, w->data[1], 128);
   const uint8_t *x = w->data[0];
   uint8_t *y = w->data[2];
-  int64_t count = w->p[0], i = 0;
+  ptrdiff_t count = w->p[0], i = 0;
   for (; i + 4 <= count; i += 4) {  // one load and one store for four
     uint32_t four;
     memcpy(&four, x + i, 4);
@@ -61,7 +61,7 @@ static int check_table_float(const work_t *w) {
 
 static int run_table_float(const work_t *w) {
   const float *entries = (const float *)w->data[1] + 128;
-  for (int64_t i = 0; i < w->p[0]; ++i) ((float *)w->data[2])[i] = entries[((const int8_t *)w->data[0])[i]];
+  for (ptrdiff_t i = 0; i < w->p[0]; ++i) ((float *)w->data[2])[i] = entries[((const int8_t *)w->data[0])[i]];
   return 0;
 }
 
@@ -85,7 +85,7 @@ static inline int8_t rounded(float value) {
 static int run_quantize(const work_t *w) {
   const float *x = (const float *)w->data[0];
   int8_t *y = (int8_t *)w->data[1];
-  int64_t count = w->p[0], i = 0;
+  ptrdiff_t count = w->p[0], i = 0;
   float scale = (float)w->f[0], inverse = (float)w->f[1];
   if (!w->p[1]) {
     for (; i < count; ++i) y[i] = rounded(x[i] / scale);
@@ -118,7 +118,7 @@ static int run_dequantize(const work_t *w) {
   const int8_t *x = (const int8_t *)w->data[0];
   float *y = (float *)w->data[1];
   float scale = (float)w->f[0];
-  int64_t i = 0;
+  ptrdiff_t i = 0;
 #ifdef NEON_32
   if (scale >= 1e-30f)
     for (; i + 8 <= w->p[0]; i += 8) {
@@ -156,26 +156,26 @@ static int check_pair(const work_t *w) {
 }
 
 #define PAIR_LINE(name, type, expression)                                                                    \
-  static void name(const int8_t *restrict a, int64_t sa, const int8_t *restrict b, int64_t sb,               \
-                   int8_t *restrict y, int64_t count, const int64_t *p) {                                    \
+  static void name(const int8_t *restrict a, ptrdiff_t sa, const int8_t *restrict b, ptrdiff_t sb,               \
+                   int8_t *restrict y, ptrdiff_t count, const int64_t *p) {                                    \
     const type low = (type)p[LOW], high = (type)p[HIGH], half = (type)half_of(p[SHIFT]);                     \
     const int left = (int)p[SHIFT_LEFT], right = (int)p[SHIFT_RIGHT], shift = (int)p[SHIFT];                 \
     (void)left, (void)right;                                                                                 \
     if (sa == 1 && sb == 1) {                                                                                \
-      for (int64_t i = 0; i < count; ++i) {                                                                  \
+      for (ptrdiff_t i = 0; i < count; ++i) {                                                                  \
         type u = a[i], v = b[i], t = expression;                                                             \
         t = t < low ? low : t;                                                                               \
         y[i] = (int8_t)(t > high ? high : t);                                                                \
       }                                                                                                      \
     } else if (sa == 1 && sb == 0) {                                                                         \
       const type v = b[0];                                                                                   \
-      for (int64_t i = 0; i < count; ++i) {                                                                  \
+      for (ptrdiff_t i = 0; i < count; ++i) {                                                                  \
         type u = a[i], t = expression;                                                                       \
         t = t < low ? low : t;                                                                               \
         y[i] = (int8_t)(t > high ? high : t);                                                                \
       }                                                                                                      \
     } else {                                                                                                 \
-      for (int64_t i = 0; i < count; ++i) {                                                                  \
+      for (ptrdiff_t i = 0; i < count; ++i) {                                                                  \
         type u = a[i * sa], v = b[i * sb], t = expression;                                                   \
         t = t < low ? low : t;                                                                               \
         y[i] = (int8_t)(t > high ? high : t);                                                                \
@@ -190,14 +190,14 @@ PAIR_LINE(add_line_16, int16_t, (int16_t)((int16_t)(u * (1 << left) + v * (1 << 
 PAIR_LINE(multiply_line, int32_t, ((u * v + half) >> shift))
 PAIR_LINE(multiply_line_16, int16_t, (int16_t)((int16_t)(u * v + half) >> shift))
 
-typedef void pair_line_t(const int8_t *, int64_t, const int8_t *, int64_t, int8_t *, int64_t, const int64_t *);
+typedef void pair_line_t(const int8_t *, ptrdiff_t, const int8_t *, ptrdiff_t, int8_t *, ptrdiff_t, const int64_t *);
 
 static int run_pair(const work_t *w, pair_line_t *line) {
   const int64_t *p = w->p, *sizes = p + SIZES, *from = p + LEFT, *other = p + RIGHT;
   int last = (int)p[AXES] - 1;
   const int8_t *a = (const int8_t *)w->data[0], *b = (const int8_t *)w->data[1];
   int8_t *y = (int8_t *)w->data[2];
-  int64_t at[HILT_AXES] = {0};
+  ptrdiff_t at[HILT_AXES] = {0};
   for (;;) {
     line(a, from[last], b, other[last], y, sizes[last], p);
     y += sizes[last];
@@ -215,7 +215,7 @@ static int run_pair(const work_t *w, pair_line_t *line) {
 }
 
 static int run_add(const work_t *w) {
-  int64_t left = w->p[SHIFT_LEFT], right = w->p[SHIFT_RIGHT], shift = w->p[SHIFT];
+  ptrdiff_t left = w->p[SHIFT_LEFT], right = w->p[SHIFT_RIGHT], shift = w->p[SHIFT];
   int fits = left < 7 && right < 7 && shift < 15 &&
              (INT64_C(128) << left) + (INT64_C(128) << right) + half_of(shift) < 32768;
   return run_pair(w, fits ? add_line_16 : add_line);
@@ -245,10 +245,10 @@ static int check_pool(const work_t *w) {
 }
 
 // Returns the outputs [begin, end) whose tap lies in the data.
-static void inside(int64_t tap, int64_t pad, int64_t stride, int64_t size, int64_t outputs, int64_t *begin,
-                   int64_t *end) {
+static void inside(ptrdiff_t tap, ptrdiff_t pad, ptrdiff_t stride, ptrdiff_t size, ptrdiff_t outputs, ptrdiff_t *begin,
+                   ptrdiff_t *end) {
   *begin = pad > tap ? (pad - tap + stride - 1) / stride : 0;
-  int64_t last = size - 1 + pad - tap;
+  ptrdiff_t last = size - 1 + pad - tap;
   *end = last < 0 ? 0 : least(last / stride + 1, outputs);
 }
 
@@ -259,40 +259,41 @@ static int8_t mean_of(int32_t sum, const int64_t *p) {
   return (int8_t)(mean > high ? high : mean);
 }
 
-static void mean_line(const int32_t *sums, int8_t *y, int64_t count, const int64_t *p) {
+static void mean_line(const int32_t *sums, int8_t *y, ptrdiff_t count, const int64_t *p) {
   if (p[DIVISOR] == 1 && p[MEAN_SHIFT] >= 0) {
     int32_t half = half_of(p[MEAN_SHIFT]), low = (int32_t)p[MEAN_LOW], high = (int32_t)p[MEAN_LOW + 1];
-    for (int64_t i = 0; i < count; ++i) y[i] = narrowed(sums[i], half, (int)p[MEAN_SHIFT], low, high);
+    for (ptrdiff_t i = 0; i < count; ++i) y[i] = narrowed(sums[i], half, (int)p[MEAN_SHIFT], low, high);
   } else {
-    for (int64_t i = 0; i < count; ++i) y[i] = mean_of(sums[i], p);
+    for (ptrdiff_t i = 0; i < count; ++i) y[i] = mean_of(sums[i], p);
   }
 }
 
 #define TAPS(statement)                                                                                       \
-  for (int64_t row = 0; row < p[KERNEL]; ++row) {                                                             \
-    int64_t y_in = out * p[STRIDES] + row - p[TOP];                                                           \
+  for (ptrdiff_t row = 0; row < p[KERNEL]; ++row) {                                                             \
+    ptrdiff_t y_in = out * p[STRIDES] + row - p[TOP];                                                           \
     if (y_in < 0 || y_in >= p[HEIGHT]) continue;                                                              \
-    for (int64_t column = 0; column < p[KERNEL + 1]; ++column) {                                              \
-      int64_t begin, end;                                                                                     \
+    for (ptrdiff_t column = 0; column < p[KERNEL + 1]; ++column) {                                              \
+      ptrdiff_t begin, end;                                                                                     \
       inside(column, p[PAD_LEFT], stride, p[WIDTH], p[COLUMNS], &begin, &end);                                \
       begin = most(begin, first), end = least(end, first + count);                                            \
       const int8_t *x = plane + y_in * p[WIDTH] + column - p[PAD_LEFT];                                       \
       if (stride == 1)                                                                                        \
-        for (int64_t i = begin; i < end; ++i) statement(i - first, x[i]);                                     \
+        for (ptrdiff_t i = begin; i < end; ++i) statement(i - first, x[i]);                                     \
       else if (stride == 2)                                                                                   \
-        for (int64_t i = begin; i < end; ++i) statement(i - first, x[2 * i]);                                 \
+        for (ptrdiff_t i = begin; i < end; ++i) statement(i - first, x[2 * i]);                                 \
       else                                                                                                    \
-        for (int64_t i = begin; i < end; ++i) statement(i - first, x[i * stride]);                            \
+        for (ptrdiff_t i = begin; i < end; ++i) statement(i - first, x[i * stride]);                            \
     }                                                                                                         \
   }
 
 static int run_max_pool(const work_t *w) {
-  const int64_t *p = w->p, stride = p[STRIDES + 1];
-  for (int64_t k = 0; k < p[PLANES]; ++k) {
+  const int64_t *p = w->p;
+  const ptrdiff_t stride = p[STRIDES + 1];
+  for (ptrdiff_t k = 0; k < p[PLANES]; ++k) {
     const int8_t *plane = (const int8_t *)w->data[0] + k * p[HEIGHT] * p[WIDTH];
-    for (int64_t out = 0; out < p[ROWS]; ++out)
-      for (int64_t first = 0; first < p[COLUMNS]; first += CHUNK) {
-        int64_t count = least(p[COLUMNS] - first, CHUNK);
+    for (ptrdiff_t out = 0; out < p[ROWS]; ++out)
+      for (ptrdiff_t first = 0; first < p[COLUMNS]; first += CHUNK) {
+        ptrdiff_t count = least(p[COLUMNS] - first, CHUNK);
         int8_t *y = (int8_t *)w->data[1] + (k * p[ROWS] + out) * p[COLUMNS] + first;
         memset(y, -128, (size_t)count);
 #define LARGER(place, value) y[place] = y[place] > (value) ? y[place] : (value)
@@ -303,13 +304,14 @@ static int run_max_pool(const work_t *w) {
 }
 
 static int run_average_pool(const work_t *w) {
-  const int64_t *p = w->p, stride = p[STRIDES + 1];
-  for (int64_t k = 0; k < p[PLANES]; ++k) {
+  const int64_t *p = w->p;
+  const ptrdiff_t stride = p[STRIDES + 1];
+  for (ptrdiff_t k = 0; k < p[PLANES]; ++k) {
     const int8_t *plane = (const int8_t *)w->data[0] + k * p[HEIGHT] * p[WIDTH];
-    for (int64_t out = 0; out < p[ROWS]; ++out)
-      for (int64_t first = 0; first < p[COLUMNS]; first += CHUNK) {
+    for (ptrdiff_t out = 0; out < p[ROWS]; ++out)
+      for (ptrdiff_t first = 0; first < p[COLUMNS]; first += CHUNK) {
         int32_t sums[CHUNK] = {0};
-        int64_t count = least(p[COLUMNS] - first, CHUNK);
+        ptrdiff_t count = least(p[COLUMNS] - first, CHUNK);
 #define MORE(place, value) sums[place] += (value)
         TAPS(MORE)
         mean_line(sums, (int8_t *)w->data[1] + (k * p[ROWS] + out) * p[COLUMNS] + first, count, p);
@@ -326,11 +328,11 @@ static int check_global(const work_t *w) {
 
 static int run_global_average_pool(const work_t *w) {
   const int64_t *p = w->p;
-  int64_t pixels = p[HEIGHT] * p[WIDTH];
-  for (int64_t k = 0; k < p[PLANES]; ++k) {
+  ptrdiff_t pixels = p[HEIGHT] * p[WIDTH];
+  for (ptrdiff_t k = 0; k < p[PLANES]; ++k) {
     const int8_t *x = (const int8_t *)w->data[0] + k * pixels;
     int32_t sum = 0;
-    for (int64_t i = 0; i < pixels; ++i) sum += x[i];
+    for (ptrdiff_t i = 0; i < pixels; ++i) sum += x[i];
     mean_line(&sum, (int8_t *)w->data[1] + k, 1, p);
   }
   return 0;
@@ -370,47 +372,47 @@ static int check_conv2d(const work_t *w) {
          check_epilogue(w, p[C_OUT], outputs, p[C_LOW], p[C_HIGH], p[C_HAS_RESIDUAL] != 0);
 }
 
-static void finish(const int32_t *sums, int64_t count, int64_t channel, const work_t *w, int64_t place, int residual,
-                   int64_t low, int64_t high) {
+static void finish(const int32_t *sums, ptrdiff_t count, ptrdiff_t channel, const work_t *w, ptrdiff_t place, int residual,
+                   ptrdiff_t low, ptrdiff_t high) {
   int32_t bias = ((const int32_t *)w->data[2])[channel], shift = ((const int32_t *)w->data[4])[channel];
   int32_t half = half_of(shift), left = ((const int32_t *)w->data[5])[channel];
   int8_t *y = (int8_t *)w->data[6] + place;
   const int8_t *extra = (const int8_t *)w->data[3] + place;
-  for (int64_t i = 0; i < count; ++i) {
+  for (ptrdiff_t i = 0; i < count; ++i) {
     uint32_t sum = (uint32_t)sums[i] + (uint32_t)bias;
     if (residual) sum += (uint32_t)(int32_t)extra[i] << left;
     y[i] = narrowed((int32_t)sum, half, shift, (int32_t)low, (int32_t)high);
   }
 }
 
-static void add_taps(const work_t *w, int64_t image, int64_t channel, int64_t out, int64_t first, int64_t count,
+static void add_taps(const work_t *w, ptrdiff_t image, ptrdiff_t channel, ptrdiff_t out, ptrdiff_t first, ptrdiff_t count,
                      int32_t *restrict sums) {
   const int64_t *p = w->p;
-  int64_t stride = p[C_STRIDES + 1], base = channel / (p[C_OUT] / p[C_GROUPS]) * p[C_DEPTH];
+  ptrdiff_t stride = p[C_STRIDES + 1], base = channel / (p[C_OUT] / p[C_GROUPS]) * p[C_DEPTH];
   const int8_t *weight = (const int8_t *)w->data[1] + channel * p[C_DEPTH] * p[C_KERNEL] * p[C_KERNEL + 1];
-  int64_t spread_rows = p[C_SPREAD], spread = p[C_SPREAD + 1];
-  for (int64_t depth = 0; depth < p[C_DEPTH]; ++depth)
-    for (int64_t row = 0; row < p[C_KERNEL]; ++row) {
-      int64_t y_in = out * p[C_STRIDES] + row * p[C_DILATIONS] - p[C_TOP];
+  ptrdiff_t spread_rows = p[C_SPREAD], spread = p[C_SPREAD + 1];
+  for (ptrdiff_t depth = 0; depth < p[C_DEPTH]; ++depth)
+    for (ptrdiff_t row = 0; row < p[C_KERNEL]; ++row) {
+      ptrdiff_t y_in = out * p[C_STRIDES] + row * p[C_DILATIONS] - p[C_TOP];
       int there = y_in >= 0 && y_in % spread_rows == 0 && y_in / spread_rows < p[C_HEIGHT];
       const int8_t *line = (const int8_t *)w->data[0] +
                            ((image * p[C_CHANNELS] + base + depth) * p[C_HEIGHT] + (there ? y_in / spread_rows : 0)) *
                                p[C_WIDTH];
-      for (int64_t column = 0; column < p[C_KERNEL + 1]; ++column) {
+      for (ptrdiff_t column = 0; column < p[C_KERNEL + 1]; ++column) {
         int32_t factor = *weight++;
         if (!there || factor == 0) continue;
-        int64_t tap = column * p[C_DILATIONS + 1], begin, end;
+        ptrdiff_t tap = column * p[C_DILATIONS + 1], begin, end;
         inside(tap, p[C_LEFT], stride, (p[C_WIDTH] - 1) * spread + 1, p[C_COLUMNS], &begin, &end);
         begin = most(begin, first), end = least(end, first + count);
-        int64_t shifted = tap - p[C_LEFT];
+        ptrdiff_t shifted = tap - p[C_LEFT];
         if (spread > 1) {
-          for (int64_t i = begin; i < end; ++i)
+          for (ptrdiff_t i = begin; i < end; ++i)
             if ((i * stride + shifted) % spread == 0) sums[i - first] += factor * line[(i * stride + shifted) / spread];
         } else if (stride == 1) {
           const int8_t *x = line + shifted;
-          for (int64_t i = begin; i < end; ++i) sums[i - first] += (int32_t)((int16_t)factor * (int16_t)x[i]);
+          for (ptrdiff_t i = begin; i < end; ++i) sums[i - first] += (int32_t)((int16_t)factor * (int16_t)x[i]);
         } else {
-          for (int64_t i = begin; i < end; ++i) sums[i - first] += factor * line[i * stride + shifted];
+          for (ptrdiff_t i = begin; i < end; ++i) sums[i - first] += factor * line[i * stride + shifted];
         }
       }
     }
@@ -418,14 +420,14 @@ static void add_taps(const work_t *w, int64_t image, int64_t channel, int64_t ou
 
 static int run_conv2d(const work_t *w) {
   const int64_t *p = w->p;
-  for (int64_t image = 0; image < p[C_IMAGES]; ++image)
-    for (int64_t channel = 0; channel < p[C_OUT]; ++channel)
-      for (int64_t out = 0; out < p[C_ROWS]; ++out)
-        for (int64_t first = 0; first < p[C_COLUMNS]; first += CHUNK) {
+  for (ptrdiff_t image = 0; image < p[C_IMAGES]; ++image)
+    for (ptrdiff_t channel = 0; channel < p[C_OUT]; ++channel)
+      for (ptrdiff_t out = 0; out < p[C_ROWS]; ++out)
+        for (ptrdiff_t first = 0; first < p[C_COLUMNS]; first += CHUNK) {
           int32_t sums[CHUNK] = {0};
-          int64_t count = least(p[C_COLUMNS] - first, CHUNK);
+          ptrdiff_t count = least(p[C_COLUMNS] - first, CHUNK);
           add_taps(w, image, channel, out, first, count, sums);
-          int64_t place = ((image * p[C_OUT] + channel) * p[C_ROWS] + out) * p[C_COLUMNS] + first;
+          ptrdiff_t place = ((image * p[C_OUT] + channel) * p[C_ROWS] + out) * p[C_COLUMNS] + first;
           finish(sums, count, channel, w, place, p[C_HAS_RESIDUAL] != 0, p[C_LOW], p[C_HIGH]);
         }
   return 0;
@@ -443,12 +445,12 @@ static int check_dense(const work_t *w) {
 
 static int run_dense(const work_t *w) {
   const int64_t *p = w->p;
-  for (int64_t row = 0; row < p[0]; ++row) {
+  for (ptrdiff_t row = 0; row < p[0]; ++row) {
     const int8_t *x = (const int8_t *)w->data[0] + row * p[1];
-    for (int64_t out = 0; out < p[2]; ++out) {
+    for (ptrdiff_t out = 0; out < p[2]; ++out) {
       const int8_t *weight = (const int8_t *)w->data[1] + out * p[1];
       uint32_t sum = 0;
-      for (int64_t k = 0; k < p[1]; ++k) sum += (uint32_t)(int32_t)((int16_t)x[k] * (int16_t)weight[k]);
+      for (ptrdiff_t k = 0; k < p[1]; ++k) sum += (uint32_t)(int32_t)((int16_t)x[k] * (int16_t)weight[k]);
       int32_t whole = (int32_t)sum;
       finish(&whole, 1, out, w, row * p[2] + out, p[5] != 0, p[3], p[4]);
     }

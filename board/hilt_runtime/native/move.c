@@ -7,13 +7,13 @@
 // --- transposing bytes ---
 
 // Writes dst[column * to + row] = src[row * from + column] for rows x columns, and zeros for rows up to `whole`.
-static void transpose_bytes(const uint8_t *src, int64_t from, int64_t rows, uint8_t *dst, int64_t to, int64_t columns,
-                            int64_t whole) {
-  for (int64_t row = 0; row < whole; row += 16) {
-    int64_t here = rows - row < 16 ? rows - row : 16;
-    int64_t width = whole - row < 16 ? whole - row : 16;
-    for (int64_t column = 0; column < columns; column += 16) {
-      int64_t there = columns - column < 16 ? columns - column : 16;
+static void transpose_bytes(const uint8_t *src, ptrdiff_t from, ptrdiff_t rows, uint8_t *dst, ptrdiff_t to, ptrdiff_t columns,
+                            ptrdiff_t whole) {
+  for (ptrdiff_t row = 0; row < whole; row += 16) {
+    ptrdiff_t here = rows - row < 16 ? rows - row : 16;
+    ptrdiff_t width = whole - row < 16 ? whole - row : 16;
+    for (ptrdiff_t column = 0; column < columns; column += 16) {
+      ptrdiff_t there = columns - column < 16 ? columns - column : 16;
       bytes16 tile[16];
       for (int k = 0; k < 16; ++k) {
         uint8_t edge[16] = {0};
@@ -77,7 +77,7 @@ static int check_copy(const work_t *w) {
     for (int64_t i = 0; i < count; ++i) d[i * to] = s[i * from];                              \
   } while (0)
 
-static void copy_line(int64_t item, const uint8_t *src, int64_t from, uint8_t *dst, int64_t to, int64_t count) {
+static void copy_line(ptrdiff_t item, const uint8_t *src, ptrdiff_t from, uint8_t *dst, ptrdiff_t to, ptrdiff_t count) {
   if (from == 1 && to == 1)
     memcpy(dst, src, (size_t)(count * item));
   else if (item == 1)
@@ -91,16 +91,16 @@ static void copy_line(int64_t item, const uint8_t *src, int64_t from, uint8_t *d
 }
 
 // Transposes a plane of larger items in tiles that stay in the cache.
-static void copy_plane(int64_t item, const uint8_t *src, const int64_t *from, uint8_t *dst, const int64_t *to,
+static void copy_plane(ptrdiff_t item, const uint8_t *src, const int64_t *from, uint8_t *dst, const int64_t *to,
                        const int64_t *sizes) {
   if (item == 1 && from[0] == 1 && to[1] == 1 && from[1] > 0 && to[0] > 0 && sizes[0] >= 8) {
     transpose_bytes(src, from[1], sizes[1], dst, to[0], sizes[0], sizes[1]);
     return;
   }
-  int64_t tile = from[1] == 1 && to[1] == 1 ? sizes[1] : 32;
-  for (int64_t second = 0; second < sizes[1]; second += tile) {
-    int64_t count = sizes[1] - second < tile ? sizes[1] - second : tile;
-    for (int64_t first = 0; first < sizes[0]; ++first)
+  ptrdiff_t tile = from[1] == 1 && to[1] == 1 ? sizes[1] : 32;
+  for (ptrdiff_t second = 0; second < sizes[1]; second += tile) {
+    ptrdiff_t count = sizes[1] - second < tile ? sizes[1] - second : tile;
+    for (ptrdiff_t first = 0; first < sizes[0]; ++first)
       copy_line(item, src + (first * from[0] + second * from[1]) * item, from[1],
                 dst + (first * to[0] + second * to[1]) * item, to[1], count);
   }
@@ -108,7 +108,7 @@ static void copy_plane(int64_t item, const uint8_t *src, const int64_t *from, ui
 
 static int run_copy(const work_t *w) {
   const int64_t *p = w->p, *sizes = p + 4, *from = p + 10, *to = p + 16;
-  int64_t item = p[0];
+  ptrdiff_t item = p[0];
   int axes = (int)p[1];
   if (product_of(axes, sizes) == 0) return 0;
   const uint8_t *src = w->data[0] + p[2] * item;
@@ -118,7 +118,7 @@ static int run_copy(const work_t *w) {
     return 0;
   }
   int outer = axes - 2;
-  int64_t at[HILT_AXES] = {0};
+  ptrdiff_t at[HILT_AXES] = {0};
   for (;;) {
     copy_plane(item, src, from + outer, dst, to + outer, sizes + outer);
     int axis = outer - 1;
@@ -143,16 +143,16 @@ static int check_fill(const work_t *w) {
 }
 
 static int run_fill(const work_t *w) {
-  int64_t item = w->p[0], count = w->p[1];
+  ptrdiff_t item = w->p[0], count = w->p[1];
   uint64_t bits = (uint64_t)w->p[2];
   if (item == 1)
     memset(w->data[0], (int)(bits & 255), (size_t)count);
   else if (item == 2)
-    for (int64_t i = 0; i < count; ++i) ((uint16_t *)w->data[0])[i] = (uint16_t)bits;
+    for (ptrdiff_t i = 0; i < count; ++i) ((uint16_t *)w->data[0])[i] = (uint16_t)bits;
   else if (item == 4)
-    for (int64_t i = 0; i < count; ++i) ((uint32_t *)w->data[0])[i] = (uint32_t)bits;
+    for (ptrdiff_t i = 0; i < count; ++i) ((uint32_t *)w->data[0])[i] = (uint32_t)bits;
   else
-    for (int64_t i = 0; i < count; ++i) ((uint64_t *)w->data[0])[i] = bits;
+    for (ptrdiff_t i = 0; i < count; ++i) ((uint64_t *)w->data[0])[i] = bits;
   return 0;
 }
 
@@ -167,17 +167,17 @@ static int check_take(const work_t *w) {
 }
 
 static int run_take(const work_t *w) {
-  int64_t outer = w->p[0], size = w->p[1], count = w->p[2], bytes = w->p[3];
+  ptrdiff_t outer = w->p[0], size = w->p[1], count = w->p[2], bytes = w->p[3];
   const int64_t *indices = (const int64_t *)w->data[1];
-  for (int64_t i = 0; i < count; ++i)
+  for (ptrdiff_t i = 0; i < count; ++i)
     if (!in_range(indices[i], -size, size - 1)) return 1;
   uint8_t *dst = w->data[2];
-  for (int64_t o = 0; o < outer; ++o) {
+  for (ptrdiff_t o = 0; o < outer; ++o) {
     const uint8_t *src = w->data[0] + o * size * bytes;
     if (bytes == 1) {
-      for (int64_t i = 0; i < count; ++i) dst[i] = src[indices[i] < 0 ? indices[i] + size : indices[i]];
+      for (ptrdiff_t i = 0; i < count; ++i) dst[i] = src[indices[i] < 0 ? indices[i] + size : indices[i]];
     } else {
-      for (int64_t i = 0; i < count; ++i)
+      for (ptrdiff_t i = 0; i < count; ++i)
         memcpy(dst + i * bytes, src + (indices[i] < 0 ? indices[i] + size : indices[i]) * bytes, (size_t)bytes);
     }
     dst += count * bytes;
@@ -199,16 +199,16 @@ static int check_pack(const work_t *w) { return check_packed(w, 0, 1); }
 static int check_unpack(const work_t *w) { return check_packed(w, 1, 0); }
 
 static int run_pack(const work_t *w) {
-  int64_t images = w->p[0], channels = w->p[1], pixels = w->p[2];
-  int64_t outer = w->p[3], inner = w->p[4], batch = w->p[5], block = w->p[6];
-  for (int64_t image = 0; image < outer * batch; ++image)
-    for (int64_t part = 0; part < inner; ++part) {
-      int64_t rows = image < images ? channels - part * block : 0;
+  ptrdiff_t images = w->p[0], channels = w->p[1], pixels = w->p[2];
+  ptrdiff_t outer = w->p[3], inner = w->p[4], batch = w->p[5], block = w->p[6];
+  for (ptrdiff_t image = 0; image < outer * batch; ++image)
+    for (ptrdiff_t part = 0; part < inner; ++part) {
+      ptrdiff_t rows = image < images ? channels - part * block : 0;
       rows = rows < 0 ? 0 : rows < block ? rows : block;
       const uint8_t *src = rows ? w->data[0] + (image * channels + part * block) * pixels : w->data[0];
       uint8_t *dst = w->data[1] + ((image / batch * inner + part) * pixels * batch + image % batch) * block;
       if (pixels == 1) {
-        for (int64_t lane = 0; lane < block; ++lane) dst[lane] = lane < rows ? src[lane] : 0;
+        for (ptrdiff_t lane = 0; lane < block; ++lane) dst[lane] = lane < rows ? src[lane] : 0;
       } else {
         transpose_bytes(src, pixels, rows, dst, batch * block, pixels, block);
       }
@@ -217,11 +217,11 @@ static int run_pack(const work_t *w) {
 }
 
 static int run_unpack(const work_t *w) {
-  int64_t images = w->p[0], channels = w->p[1], pixels = w->p[2];
-  int64_t inner = w->p[4], batch = w->p[5], block = w->p[6];
-  for (int64_t image = 0; image < images; ++image)
-    for (int64_t part = 0; part * block < channels; ++part) {
-      int64_t here = channels - part * block < block ? channels - part * block : block;
+  ptrdiff_t images = w->p[0], channels = w->p[1], pixels = w->p[2];
+  ptrdiff_t inner = w->p[4], batch = w->p[5], block = w->p[6];
+  for (ptrdiff_t image = 0; image < images; ++image)
+    for (ptrdiff_t part = 0; part * block < channels; ++part) {
+      ptrdiff_t here = channels - part * block < block ? channels - part * block : block;
       const uint8_t *src = w->data[0] + ((image / batch * inner + part) * pixels * batch + image % batch) * block;
       uint8_t *dst = w->data[1] + (image * channels + part * block) * pixels;
       if (pixels == 1)
@@ -247,10 +247,10 @@ static int check_fold(const work_t *w) {
 #define FOLD_ROOM 8192  // bytes of the lanes of a row
 
 // Writes a lane's elements of the columns [first, first + count): zeros outside of the row.
-static void fold_lane(const uint8_t *line, int64_t width, int64_t stride, int64_t shift, int64_t first, int64_t count,
+static void fold_lane(const uint8_t *line, ptrdiff_t width, ptrdiff_t stride, ptrdiff_t shift, ptrdiff_t first, ptrdiff_t count,
                       uint8_t *to) {
-  int64_t begin = shift < 0 ? (-shift + stride - 1) / stride : 0, last = width - 1 - shift;
-  int64_t end = last < 0 ? 0 : last / stride + 1;
+  ptrdiff_t begin = shift < 0 ? (-shift + stride - 1) / stride : 0, last = width - 1 - shift;
+  ptrdiff_t end = last < 0 ? 0 : last / stride + 1;
   begin = begin > first ? begin - first : 0;
   end = end - first < count ? end - first : count;
   if (begin >= end) {
@@ -264,22 +264,22 @@ static void fold_lane(const uint8_t *line, int64_t width, int64_t stride, int64_
 }
 
 static int run_fold(const work_t *w) {
-  int64_t images = w->p[0], channels = w->p[1], height = w->p[2], width = w->p[3];
-  int64_t outer = w->p[4], inner = w->p[5], columns = w->p[6], batch = w->p[7], block = w->p[8];
-  int64_t kernel = w->p[9], stride = w->p[10], left = w->p[11];
+  ptrdiff_t images = w->p[0], channels = w->p[1], height = w->p[2], width = w->p[3];
+  ptrdiff_t outer = w->p[4], inner = w->p[5], columns = w->p[6], batch = w->p[7], block = w->p[8];
+  ptrdiff_t kernel = w->p[9], stride = w->p[10], left = w->p[11];
   uint8_t room[FOLD_ROOM];
-  int64_t chunk = FOLD_ROOM / block;
-  for (int64_t image = 0; image < outer * batch; ++image)
-    for (int64_t part = 0; part < inner; ++part) {
-      int64_t lanes = image < images ? kernel * channels - part * block : 0;
+  ptrdiff_t chunk = FOLD_ROOM / block;
+  for (ptrdiff_t image = 0; image < outer * batch; ++image)
+    for (ptrdiff_t part = 0; part < inner; ++part) {
+      ptrdiff_t lanes = image < images ? kernel * channels - part * block : 0;
       lanes = lanes < 0 ? 0 : lanes < block ? lanes : block;
-      for (int64_t row = 0; row < height; ++row) {
+      for (ptrdiff_t row = 0; row < height; ++row) {
         uint8_t *dst = w->data[1] +
                        (((image / batch * inner + part) * height + row) * columns * batch + image % batch) * block;
-        for (int64_t first = 0; first < columns; first += chunk) {
-          int64_t count = columns - first < chunk ? columns - first : chunk;
-          for (int64_t lane = 0; lane < lanes; ++lane) {
-            int64_t offset = (part * block + lane) / channels, channel = (part * block + lane) % channels;
+        for (ptrdiff_t first = 0; first < columns; first += chunk) {
+          ptrdiff_t count = columns - first < chunk ? columns - first : chunk;
+          for (ptrdiff_t lane = 0; lane < lanes; ++lane) {
+            ptrdiff_t offset = (part * block + lane) / channels, channel = (part * block + lane) % channels;
             fold_lane(w->data[0] + ((image * channels + channel) * height + row) * width, width, stride, offset - left,
                       first, count, room + lane * count);
           }
