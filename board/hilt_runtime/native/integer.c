@@ -2,6 +2,7 @@
 //
 // hilt's integer operators: exact, with VTA's rounding, wrap and clip, and the borders to float.
 #include "engine.h"
+#include "vector.h"
 
 #include <math.h>
 #include <string.h>
@@ -9,6 +10,13 @@
 #if defined(__ARM_NEON) && !defined(__aarch64__)
 #include <arm_neon.h>
 #define NEON_32 1
+#endif
+
+// clang takes four elements of 32 bits at a time where the bytes beside them allow sixteen.
+#if defined(__clang__)
+#define WIDE _Pragma("clang loop vectorize_width(16)")
+#else
+#define WIDE
 #endif
 
 #define CHUNK 512  // elements of a row of sums on the stack
@@ -95,7 +103,7 @@ static int run_quantize(const work_t *w) {
   const float32x4_t low = vdupq_n_f32(-128.0f), high = vdupq_n_f32(127.0f), magic = vdupq_n_f32(12582912.0f);
   for (; i + 8 <= count; i += 8) {
     int16x4_t parts[2];
-    for (int k = 0; k < 2; ++k) {
+    UNROLLED for (int k = 0; k < 2; ++k) {
       float32x4_t v = vmulq_n_f32(vld1q_f32(x + i + 4 * k), inverse);
       uint32x4_t real = vceqq_f32(v, v);
       uint32x4_t bits = vreinterpretq_u32_f32(vaddq_f32(vmaxq_f32(vminq_f32(v, high), low), magic));
@@ -162,20 +170,20 @@ static int check_pair(const work_t *w) {
     const int left = (int)p[SHIFT_LEFT], right = (int)p[SHIFT_RIGHT], shift = (int)p[SHIFT];                 \
     (void)left, (void)right;                                                                                 \
     if (sa == 1 && sb == 1) {                                                                                \
-      for (ptrdiff_t i = 0; i < count; ++i) {                                                                  \
+      WIDE for (ptrdiff_t i = 0; i < count; ++i) {                                                                  \
         type u = a[i], v = b[i], t = expression;                                                             \
         t = t < low ? low : t;                                                                               \
         y[i] = (int8_t)(t > high ? high : t);                                                                \
       }                                                                                                      \
     } else if (sa == 1 && sb == 0) {                                                                         \
       const type v = b[0];                                                                                   \
-      for (ptrdiff_t i = 0; i < count; ++i) {                                                                  \
+      WIDE for (ptrdiff_t i = 0; i < count; ++i) {                                                                  \
         type u = a[i], t = expression;                                                                       \
         t = t < low ? low : t;                                                                               \
         y[i] = (int8_t)(t > high ? high : t);                                                                \
       }                                                                                                      \
     } else {                                                                                                 \
-      for (ptrdiff_t i = 0; i < count; ++i) {                                                                  \
+      WIDE for (ptrdiff_t i = 0; i < count; ++i) {                                                                  \
         type u = a[i * sa], v = b[i * sb], t = expression;                                                   \
         t = t < low ? low : t;                                                                               \
         y[i] = (int8_t)(t > high ? high : t);                                                                \
@@ -268,22 +276,35 @@ static void mean_line(const int32_t *sums, int8_t *y, ptrdiff_t count, const int
   }
 }
 
-#define TAPS(statement)                                                                                       \
-  for (ptrdiff_t row = 0; row < p[KERNEL]; ++row) {                                                             \
-    ptrdiff_t y_in = out * p[STRIDES] + row - p[TOP];                                                           \
-    if (y_in < 0 || y_in >= p[HEIGHT]) continue;                                                              \
-    for (ptrdiff_t column = 0; column < p[KERNEL + 1]; ++column) {                                              \
-      ptrdiff_t begin, end;                                                                                     \
-      inside(column, p[PAD_LEFT], stride, p[WIDTH], p[COLUMNS], &begin, &end);                                \
-      begin = most(begin, first), end = least(end, first + count);                                            \
-      const int8_t *x = plane + y_in * p[WIDTH] + column - p[PAD_LEFT];                                       \
-      if (stride == 1)                                                                                        \
-        for (ptrdiff_t i = begin; i < end; ++i) statement(i - first, x[i]);                                     \
-      else if (stride == 2)                                                                                   \
-        for (ptrdiff_t i = begin; i < end; ++i) statement(i - first, x[2 * i]);                                 \
-      else                                                                                                    \
-        for (ptrdiff_t i = begin; i < end; ++i) statement(i - first, x[i * stride]);                            \
-    }                                                                                                         \
+#define LINES(name, type, statement)                                                                       \
+  static void name(type *restrict y, const int8_t *restrict x, ptrdiff_t stride, ptrdiff_t count) {        \
+    if (stride == 1)                                                                                       \
+      WIDE for (ptrdiff_t i = 0; i < count; ++i) statement(y[i], x[i]);                                         \
+    else if (stride == 2)                                                                                  \
+      WIDE for (ptrdiff_t i = 0; i < count; ++i) statement(y[i], x[2 * i]);                                     \
+    else                                                                                                   \
+      WIDE for (ptrdiff_t i = 0; i < count; ++i) statement(y[i], x[i * stride]);                                \
+  }
+
+#define LARGER(y, x) y = y > (x) ? y : (x)
+#define MORE(y, x) y += (x)
+LINES(larger_line, int8_t, LARGER)
+LINES(sum_line, int32_t, MORE)
+LINES(sum_line_16, int16_t, MORE)
+
+// Calls a line function for each tap of the outputs [first, first + count) of a row.
+#define TAPS(line, to)                                                                                     \
+  for (ptrdiff_t row = 0; row < p[KERNEL]; ++row) {                                                        \
+    ptrdiff_t y_in = out * p[STRIDES] + row - p[TOP];                                                      \
+    if (y_in < 0 || y_in >= p[HEIGHT]) continue;                                                           \
+    for (ptrdiff_t column = 0; column < p[KERNEL + 1]; ++column) {                                         \
+      ptrdiff_t begin, end;                                                                                \
+      inside(column, p[PAD_LEFT], stride, p[WIDTH], p[COLUMNS], &begin, &end);                             \
+      begin = most(begin, first), end = least(end, first + count);                                         \
+      if (begin < end)                                                                                     \
+        line(to + (begin - first), plane + y_in * p[WIDTH] + begin * stride + column - p[PAD_LEFT], stride, \
+             end - begin);                                                                                 \
+    }                                                                                                      \
   }
 
 static int run_max_pool(const work_t *w) {
@@ -296,8 +317,7 @@ static int run_max_pool(const work_t *w) {
         ptrdiff_t count = least(p[COLUMNS] - first, CHUNK);
         int8_t *y = (int8_t *)w->data[1] + (k * p[ROWS] + out) * p[COLUMNS] + first;
         memset(y, -128, (size_t)count);
-#define LARGER(place, value) y[place] = y[place] > (value) ? y[place] : (value)
-        TAPS(LARGER)
+        TAPS(larger_line, y)
       }
   }
   return 0;
@@ -306,14 +326,22 @@ static int run_max_pool(const work_t *w) {
 static int run_average_pool(const work_t *w) {
   const int64_t *p = w->p;
   const ptrdiff_t stride = p[STRIDES + 1];
+  const int small = p[KERNEL] * p[KERNEL + 1] <= 255;  // sums of so many int8 fit 16 bits
   for (ptrdiff_t k = 0; k < p[PLANES]; ++k) {
     const int8_t *plane = (const int8_t *)w->data[0] + k * p[HEIGHT] * p[WIDTH];
     for (ptrdiff_t out = 0; out < p[ROWS]; ++out)
       for (ptrdiff_t first = 0; first < p[COLUMNS]; first += CHUNK) {
-        int32_t sums[CHUNK] = {0};
+        int32_t sums[CHUNK];
+        int16_t narrow[CHUNK];
         ptrdiff_t count = least(p[COLUMNS] - first, CHUNK);
-#define MORE(place, value) sums[place] += (value)
-        TAPS(MORE)
+        if (small) {
+          memset(narrow, 0, (size_t)count * sizeof *narrow);
+          TAPS(sum_line_16, narrow)
+          for (ptrdiff_t i = 0; i < count; ++i) sums[i] = narrow[i];
+        } else {
+          memset(sums, 0, (size_t)count * sizeof *sums);
+          TAPS(sum_line, sums)
+        }
         mean_line(sums, (int8_t *)w->data[1] + (k * p[ROWS] + out) * p[COLUMNS] + first, count, p);
       }
   }
@@ -332,7 +360,7 @@ static int run_global_average_pool(const work_t *w) {
   for (ptrdiff_t k = 0; k < p[PLANES]; ++k) {
     const int8_t *x = (const int8_t *)w->data[0] + k * pixels;
     int32_t sum = 0;
-    for (ptrdiff_t i = 0; i < pixels; ++i) sum += x[i];
+    WIDE for (ptrdiff_t i = 0; i < pixels; ++i) sum += x[i];
     mean_line(&sum, (int8_t *)w->data[1] + k, 1, p);
   }
   return 0;
@@ -410,7 +438,7 @@ static void add_taps(const work_t *w, ptrdiff_t image, ptrdiff_t channel, ptrdif
             if ((i * stride + shifted) % spread == 0) sums[i - first] += factor * line[(i * stride + shifted) / spread];
         } else if (stride == 1) {
           const int8_t *x = line + shifted;
-          for (ptrdiff_t i = begin; i < end; ++i) sums[i - first] += (int32_t)((int16_t)factor * (int16_t)x[i]);
+          WIDE for (ptrdiff_t i = begin; i < end; ++i) sums[i - first] += (int32_t)((int16_t)factor * (int16_t)x[i]);
         } else {
           for (ptrdiff_t i = begin; i < end; ++i) sums[i - first] += factor * line[i * stride + shifted];
         }
@@ -450,7 +478,8 @@ static int run_dense(const work_t *w) {
     for (ptrdiff_t out = 0; out < p[2]; ++out) {
       const int8_t *weight = (const int8_t *)w->data[1] + out * p[1];
       uint32_t sum = 0;
-      for (ptrdiff_t k = 0; k < p[1]; ++k) sum += (uint32_t)(int32_t)((int16_t)x[k] * (int16_t)weight[k]);
+      const ptrdiff_t depth = p[1];
+      WIDE for (ptrdiff_t k = 0; k < depth; ++k) sum += (uint32_t)(int32_t)((int16_t)x[k] * (int16_t)weight[k]);
       int32_t whole = (int32_t)sum;
       finish(&whole, 1, out, w, row * p[2] + out, p[5] != 0, p[3], p[4]);
     }

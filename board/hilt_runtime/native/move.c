@@ -6,6 +6,66 @@
 
 // --- transposing bytes ---
 
+#if defined(__ARM_NEON) && !defined(__aarch64__)
+// Eight rows of eight at a time: 32-bit ARM has registers for no more.
+static void transpose_8(const uint8_t *src, ptrdiff_t from, uint8_t *dst, ptrdiff_t to) {
+  uint8x8x2_t bytes[4];
+  UNROLLED for (int k = 0; k < 4; ++k) bytes[k] = vtrn_u8(vld1_u8(src + 2 * k * from), vld1_u8(src + (2 * k + 1) * from));
+  UNROLLED for (int odd = 0; odd < 2; ++odd) {
+    uint16x4x2_t low = vtrn_u16(vreinterpret_u16_u8(bytes[0].val[odd]), vreinterpret_u16_u8(bytes[1].val[odd]));
+    uint16x4x2_t high = vtrn_u16(vreinterpret_u16_u8(bytes[2].val[odd]), vreinterpret_u16_u8(bytes[3].val[odd]));
+    UNROLLED for (int half = 0; half < 2; ++half) {
+      uint32x2x2_t whole = vtrn_u32(vreinterpret_u32_u16(low.val[half]), vreinterpret_u32_u16(high.val[half]));
+      vst1_u8(dst + (odd + 2 * half) * to, vreinterpret_u8_u32(whole.val[0]));
+      vst1_u8(dst + (odd + 2 * half + 4) * to, vreinterpret_u8_u32(whole.val[1]));
+    }
+  }
+}
+
+static void transpose_tile(const uint8_t *src, ptrdiff_t from, uint8_t *dst, ptrdiff_t to) {
+  for (int row = 0; row < 16; row += 8)
+    for (int column = 0; column < 16; column += 8)
+      transpose_8(src + row * from + column, from, dst + column * to + row, to);
+}
+#else
+static void transpose_tile(const uint8_t *src, ptrdiff_t from, uint8_t *dst, ptrdiff_t to) {
+  bytes16 tile[16];
+  UNROLLED for (int k = 0; k < 16; ++k, src += from) tile[k] = load16(src);
+  transpose16(tile);
+  UNROLLED for (int k = 0; k < 16; ++k, dst += to) store16(dst, tile[k]);
+}
+#endif
+
+// The same of `rows` x `columns`, at most 16; `width` bytes are written in each line, zeros behind the rows.
+static void transpose_edge(const uint8_t *src, ptrdiff_t from, ptrdiff_t rows, uint8_t *dst, ptrdiff_t to,
+                           ptrdiff_t columns, ptrdiff_t width) {
+  uint8_t edge[16] = {0};
+  bytes16 tile[16];
+  for (ptrdiff_t k = 0; k < 16; ++k, src += from) {
+    if (k >= rows) {
+      memset(edge, 0, 16);
+      tile[k] = load16(edge);
+    } else if (columns == 16) {
+      tile[k] = load16(src);
+    } else {
+      memcpy(edge, src, (size_t)columns);
+      tile[k] = load16(edge);
+    }
+  }
+  transpose16(tile);
+  for (ptrdiff_t k = 0; k < columns; ++k, dst += to) {
+    if (width == 16) {
+      store16(dst, tile[k]);
+      continue;
+    }
+    store16(edge, tile[k]);
+    if (width == 8)
+      memcpy(dst, edge, 8);
+    else
+      memcpy(dst, edge, (size_t)width);
+  }
+}
+
 // Writes dst[column * to + row] = src[row * from + column] for rows x columns, and zeros for rows up to `whole`.
 static void transpose_bytes(const uint8_t *src, ptrdiff_t from, ptrdiff_t rows, uint8_t *dst, ptrdiff_t to, ptrdiff_t columns,
                             ptrdiff_t whole) {
@@ -14,33 +74,12 @@ static void transpose_bytes(const uint8_t *src, ptrdiff_t from, ptrdiff_t rows, 
     ptrdiff_t width = whole - row < 16 ? whole - row : 16;
     for (ptrdiff_t column = 0; column < columns; column += 16) {
       ptrdiff_t there = columns - column < 16 ? columns - column : 16;
-      bytes16 tile[16];
-      for (int k = 0; k < 16; ++k) {
-        uint8_t edge[16] = {0};
-        const uint8_t *line = src + (row + k) * from + column;
-        if (k >= here) {
-          tile[k] = load16(edge);
-        } else if (there == 16) {
-          tile[k] = load16(line);
-        } else {
-          memcpy(edge, line, (size_t)there);
-          tile[k] = load16(edge);
-        }
-      }
-      transpose16(tile);
-      for (int k = 0; k < there; ++k) {
-        uint8_t *line = dst + (column + k) * to + row;
-        if (width == 16) {
-          store16(line, tile[k]);
-        } else {
-          uint8_t edge[16];
-          store16(edge, tile[k]);
-          if (width == 8)
-            memcpy(line, edge, 8);
-          else
-            memcpy(line, edge, (size_t)width);
-        }
-      }
+      const uint8_t *from_here = src + row * from + column;
+      uint8_t *to_here = dst + column * to + row;
+      if (here >= 16 && there == 16 && width == 16)
+        transpose_tile(from_here, from, to_here, to);
+      else
+        transpose_edge(from_here, from, here, to_here, to, there, width);
     }
   }
 }
@@ -77,7 +116,7 @@ static int check_copy(const work_t *w) {
     for (int64_t i = 0; i < count; ++i) d[i * to] = s[i * from];                              \
   } while (0)
 
-static void copy_line(ptrdiff_t item, const uint8_t *src, ptrdiff_t from, uint8_t *dst, ptrdiff_t to, ptrdiff_t count) {
+static void copy_line(ptrdiff_t item, const uint8_t *restrict src, ptrdiff_t from, uint8_t *restrict dst, ptrdiff_t to, ptrdiff_t count) {
   if (from == 1 && to == 1)
     memcpy(dst, src, (size_t)(count * item));
   else if (item == 1)
@@ -93,6 +132,11 @@ static void copy_line(ptrdiff_t item, const uint8_t *src, ptrdiff_t from, uint8_
 // Transposes a plane of larger items in tiles that stay in the cache.
 static void copy_plane(ptrdiff_t item, const uint8_t *src, const int64_t *from, uint8_t *dst, const int64_t *to,
                        const int64_t *sizes) {
+  if (sizes[1] < 8 && sizes[0] > sizes[1]) {
+    for (ptrdiff_t second = 0; second < sizes[1]; ++second)
+      copy_line(item, src + second * from[1] * item, from[0], dst + second * to[1] * item, to[0], sizes[0]);
+    return;
+  }
   if (item == 1 && from[0] == 1 && to[1] == 1 && from[1] > 0 && to[0] > 0 && sizes[0] >= 8) {
     transpose_bytes(src, from[1], sizes[1], dst, to[0], sizes[0], sizes[1]);
     return;

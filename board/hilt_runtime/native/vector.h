@@ -7,6 +7,12 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__clang__)
+#define UNROLLED _Pragma("clang loop unroll(full)")
+#else
+#define UNROLLED _Pragma("GCC unroll 16")
+#endif
+
 #if defined(__ARM_NEON) || defined(__ARM_NEON__)
 #include <arm_neon.h>
 typedef uint8x16_t bytes16;
@@ -49,10 +55,10 @@ static inline void zip16(bytes16 a, bytes16 b, bytes16 *low, bytes16 *high) {
 // Transposes 16 x 16 bytes in registers: four rounds of zips of the rows i and i + 8.
 static inline void transpose16(bytes16 rows[16]) {
   bytes16 other[16];
-  for (int i = 0; i < 8; ++i) zip16(rows[i], rows[i + 8], &other[2 * i], &other[2 * i + 1]);
-  for (int i = 0; i < 8; ++i) zip16(other[i], other[i + 8], &rows[2 * i], &rows[2 * i + 1]);
-  for (int i = 0; i < 8; ++i) zip16(rows[i], rows[i + 8], &other[2 * i], &other[2 * i + 1]);
-  for (int i = 0; i < 8; ++i) zip16(other[i], other[i + 8], &rows[2 * i], &rows[2 * i + 1]);
+  UNROLLED for (int i = 0; i < 8; ++i) zip16(rows[i], rows[i + 8], &other[2 * i], &other[2 * i + 1]);
+  UNROLLED for (int i = 0; i < 8; ++i) zip16(other[i], other[i + 8], &rows[2 * i], &rows[2 * i + 1]);
+  UNROLLED for (int i = 0; i < 8; ++i) zip16(rows[i], rows[i + 8], &other[2 * i], &other[2 * i + 1]);
+  UNROLLED for (int i = 0; i < 8; ++i) zip16(other[i], other[i + 8], &rows[2 * i], &rows[2 * i + 1]);
 }
 
 #endif
