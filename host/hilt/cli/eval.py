@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +16,7 @@ from hilt.cli.run_network import tell
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from hilt.network.board_run import BoardRunner
     from hilt_runtime import Bundle
 
 _AT_ONCE = 64
@@ -23,88 +26,140 @@ _AT_ONCE = 64
 def evaluate_network(
     bundle: Annotated[Path, typer.Argument(metavar="MODEL.hilt", help="A bundle of `hilt compile`.")],
     data: Annotated[
-        Path, typer.Option("--data", metavar="FILE.npz", help="Arrays `x` (n, ...) and `y` (n,): images and classes.")
+        Path, typer.Option("--data", metavar="FILE.npz", help="Arrays `x` (n, ...) and `y` (n, ...): images, targets.")
     ],
     board: Annotated[str, typer.Option(help="The board to run it on.")] = "virtual:pynq",
     limit: Annotated[int | None, typer.Option(min=1, help="Take the first images only.")] = None,
+    metric: Annotated[
+        str, typer.Option(help="classes, top5, regression, detection (y: image ids), or FILE.py:FUNCTION of your own.")
+    ] = "classes",
+    annotations: Annotated[
+        Path | None, typer.Option(metavar="FILE.json", help="COCO's annotations, for --metric detection.")
+    ] = None,
+    float_model: Annotated[
+        Path | None,
+        typer.Option(
+            "--float", metavar="MODEL", help="The float model: the same metric by ONNX Runtime, and decibels."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Classify images on a board: how many are right, and how many a second."""
-    import numpy as np
-
+    """Measure a network on a board by a metric, beside the float model; how many images a second."""
     from hilt.network.board_run import BoardRunner, open_bundle
+    from hilt.network.float_model import FloatModel
     from hilt.network.latency import latency_text, runs_text
+    from hilt.network.metrics import metric_of
     from hilt.network.profile import profile
-    from hilt_runtime.arrays import encode_arrays
 
+    judge = metric_of(metric, annotations)
     opened, contents = open_bundle(str(bundle))
-    images, classes = _data(data, opened, limit)
-    name, output = opened.inputs[0]["name"], opened.outputs[0]["name"]
-    right, runs = 0, []
+    images, targets = _data(data, opened, limit, metric)
+    reference = None if float_model is None else FloatModel(float_model, images)
     with BoardRunner(board, tell) as runner:
         started = time.perf_counter()
-        for first in range(0, len(images), _AT_ONCE):
-            batch = images[first : first + _AT_ONCE]
-            # Several images travel as one array; one image alone is the network's input itself.
-            given = {name: batch if len(batch) > 1 else batch[0]}
-            answer = runner.run(opened, contents, encode_arrays(given, {}), images=len(batch))
-            for number, expected in enumerate(classes[first : first + _AT_ONCE]):
-                scores = answer.arrays[output if len(batch) == 1 else f"{number}/{output}"]
-                right += int(np.argmax(scores) == expected)
-            runs += answer.runs
+        outputs, runs = _inferences(runner, opened, contents, images)
         seconds = time.perf_counter() - started
     figures = profile(opened.manifest, runs, board)
-    accuracy = right / len(images)
+    scores = judge.score(outputs, targets)
+    facts: dict[str, Any] = {
+        "network": opened.manifest["name"],
+        "board": board,
+        "images": len(images),
+        "metric": metric,
+        "scores": scores,
+        "images_per_second": figures.latency.rate,
+        "latency": figures.latency.to_dict(),
+        "wall_seconds": seconds,
+    }
+    if "accuracy" in scores:
+        facts |= {"right": round(scores["accuracy"] * len(images)), "accuracy": scores["accuracy"]}
+    if reference is not None:
+        wanted = reference.outputs(_progress(len(images), "float"))
+        facts["float"] = judge.score(wanted, targets)
+        facts["signal_to_noise_db"] = reference.decibels(outputs, wanted)
     if as_json:
-        print_json(
-            {
-                "network": opened.manifest["name"],
-                "board": board,
-                "images": len(images),
-                "right": right,
-                "accuracy": accuracy,
-                "images_per_second": figures.latency.rate,
-                "latency": figures.latency.to_dict(),
-                "wall_seconds": seconds,
-            },
-            "evaluation",
-        )
+        print_json(facts, "evaluation")
         return
-    typer.echo(
-        f"{opened.manifest['name']} on {board}: {right} of {len(images)} right ({100 * accuracy:.2f}%); "
-        f"{latency_text(figures.latency)}"
-    )
+    right = f"{facts['right']} of {len(images)} right ({100 * facts['accuracy']:.2f}%); " if "right" in facts else ""
+    others = [f"{name} {value:.4f}" for name, value in scores.items() if name != "accuracy"]
+    listed = f"{', '.join(others)} on {len(images)} images; " if others else ""
+    typer.echo(f"{opened.manifest['name']} on {board}: {right}{listed}{latency_text(figures.latency)}")
     typer.echo(runs_text(figures.latency))
+    if reference is not None:
+        beside = ", ".join(f"{name} {value:.4f}" for name, value in facts["float"].items())
+        decibels = facts["signal_to_noise_db"]
+        typer.echo(
+            f"float model on the same images: {beside}; the board's outputs are {decibels:.1f} dB above their error"
+        )
 
 
-def _data(path: Path, bundle: Bundle, limit: int | None) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return images, each of the network's input shape, and classes. Raises ArrayFileError, BadParameter."""
+def _inferences(
+    runner: BoardRunner, opened: Bundle, contents: bytes, images: NDArray[Any]
+) -> tuple[dict[str, NDArray[Any]], list[Any]]:
+    """Return each output of all images, images first, and the runs with their times."""
+    import numpy as np
+
+    from hilt_runtime.arrays import encode_arrays
+
+    name, runs = opened.inputs[0]["name"], []
+    made: dict[str, list[NDArray[Any]]] = {output["name"]: [] for output in opened.outputs}
+    advance = _progress(len(images), "board")
+    for first in range(0, len(images), _AT_ONCE):
+        batch = images[first : first + _AT_ONCE]
+        # Several images travel as one array; one image alone is the network's input itself.
+        given = {name: batch if len(batch) > 1 else batch[0]}
+        answer = runner.run(opened, contents, encode_arrays(given, {}), images=len(batch))
+        for number in range(len(batch)):
+            for output, values in made.items():
+                values.append(answer.arrays[output if len(batch) == 1 else f"{number}/{output}"])
+        runs += answer.runs
+        advance(first + len(batch))
+    return {output: np.stack(values) for output, values in made.items()}, runs
+
+
+def _progress(count: int, where: str) -> Callable[[int], None]:
+    """Return a function that writes images done on standard error: one line that changes on a terminal, else tenths."""
+    written = 0
+
+    def advance(done: int) -> None:
+        nonlocal written
+        if sys.stderr.isatty():
+            typer.echo(f"\r{where}: {done} of {count} images", err=True, nl=done >= count)
+        elif done >= count or done - written >= max(count // 10, 1):
+            typer.echo(f"{where}: {done} of {count} images", err=True)
+            written = done
+
+    return advance
+
+
+def _data(path: Path, bundle: Bundle, limit: int | None, metric: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return images, each of the network's input shape, and targets. Raises ArrayFileError, BadParameter."""
     import numpy as np
 
     from hilt.network.array_file import are_numbers, read_arrays
+    from hilt.network.metrics import check_classes
 
     wanted = _only_input(bundle)
     arrays = read_arrays(path)
     if missing := [name for name in ("x", "y") if name not in arrays]:
         raise typer.BadParameter(f"{path} has no array {missing[0]}; it has {', '.join(arrays) or 'none'}")
     shape, count = tuple(wanted["shape"]), len(arrays["x"]) if arrays["x"].ndim else 0
-    images, classes = arrays["x"], arrays["y"]
+    images, targets = arrays["x"], arrays["y"]
     if images.shape[1:] != shape and count and images[:1].size == np.prod(shape):
         images = images.reshape(count, *shape)  # images without the batch axis
     if images.shape[1:] != shape or not count:
         raise typer.BadParameter(f"{path} has x {images.shape}; the network takes {shape} an image")
-    if classes.size != count or not are_numbers(classes):
+    if not are_numbers(targets) or not targets.ndim or len(targets) != count:
+        raise typer.BadParameter(f"{path} has y {targets.shape} of {targets.dtype} for {count} images")
+    if metric in ("classes", "top5", "detection") and targets.size != count:
         raise typer.BadParameter(
-            f"{path} has y {classes.shape} of {classes.dtype} for {count} images; give one class an image"
+            f"{path} has y {targets.shape} of {targets.dtype} for {count} images; give one class an image"
         )
-    answers = int(np.prod(bundle.outputs[0]["shape"]))
-    if strange := [value for value in classes.reshape(-1).tolist() if value not in range(answers)]:
-        raise typer.BadParameter(
-            f"{path} has class {strange[0]} in y; the network tells classes 0 to {answers - 1} apart"
-        )
+    if metric in ("classes", "top5"):
+        check_classes(targets, int(np.prod(bundle.outputs[0]["shape"])), str(path))
     if str(images.dtype) != wanted["dtype"]:
         raise typer.BadParameter(f"x in {path} is {images.dtype}, the network takes {wanted['dtype']}")
-    return images[:limit], classes.reshape(-1)[:limit]
+    return images[:limit], targets[:limit]
 
 
 def _only_input(bundle: Bundle) -> dict[str, Any]:

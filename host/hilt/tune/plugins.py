@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+from types import ModuleType
 from typing import Any, get_type_hints
 
 from hilt.tune.feedback import Tuner
@@ -84,13 +85,20 @@ def find_plugin(name: str) -> Plugin | None:
     return _plugin(name, tuner)
 
 
-@cache
-def _from_file(name: str) -> Plugin:
-    file, _, attribute = name.rpartition(":")
-    path = Path(file)
+def load_module(purpose: str, path: Path, form: str) -> ModuleType:
+    """Import a user's file.
+
+    Args:
+        purpose: The object that names it, for messages.
+        path: The file.
+        form: The form of such a name.
+
+    Raises:
+        PluginError: The file is not there, or cannot be imported.
+    """
     if not path.is_file():
-        raise PluginError(f"tuner {name}: there is no file {path}; give it as FILE.py:CLASS")
-    module_name = f"hilt_tuner_{hashlib.sha256(file.encode()).hexdigest()[:12]}"
+        raise PluginError(f"{purpose}: there is no file {path}; give it as {form}")
+    module_name = f"hilt_file_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -99,8 +107,16 @@ def _from_file(name: str) -> Plugin:
         spec.loader.exec_module(module)
     except Exception as error:
         del sys.modules[module_name]
-        raise PluginError(f"tuner {name}: {path.name} cannot be imported: {_text(error)}") from error
+        raise PluginError(f"{purpose}: {path.name} cannot be imported: {_text(error)}") from error
+    return module
+
+
+@cache
+def _from_file(name: str) -> Plugin:
+    file, _, attribute = name.rpartition(":")
+    module = load_module(f"tuner {name}", Path(file), "FILE.py:CLASS")
     tuner = getattr(module, attribute, None)
+    path = Path(file)
     if tuner is None:
         classes = [key for key, value in vars(module).items() if isinstance(value, type) and hasattr(value, "ask")]
         raise PluginError(
