@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP_INSTALL := -m pip install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit lint bench fault soak nightly linux-board linux native networks zoo pynq mutation rtl-mutation coverage registers resources timing prove pictures clean
+.PHONY: help setup demo test unit lint bench fault soak nightly linux-board linux onnx-suite native networks zoo pynq mutation rtl-mutation coverage registers resources timing prove pictures clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -80,6 +80,9 @@ zoo: setup  ## seventeen networks of PyPI's wheels and MLPerf Tiny's: int8 besid
 
 native: setup  ## the native engine's operators on armhf and arm64 (QEMU) and under sanitizers, and its instructions (minutes)
 	$(HOST)/bin/python -m tests.native
+
+onnx-suite: setup  ## ONNX's own backend tests, quantised, compiled and run on the golden model (minutes)
+	$(HOST)/bin/python -m tests.onnx_suite
 
 networks: export HILT_NETWORKS := 1
 networks: setup  ## eight networks on two virtual boards, three of them from PyPI wheels: every tensor is the reference's (half an hour)

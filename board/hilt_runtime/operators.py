@@ -9,9 +9,11 @@ import numpy as np
 from hilt_runtime import (
     operators_elementwise,
     operators_integer,
+    operators_norm,
     operators_recurrent,
     operators_reduce,
     operators_resize,
+    operators_sample,
     operators_shape,
     operators_window,
 )
@@ -26,6 +28,8 @@ OPERATORS: Dict[str, Operator] = {
     **operators_window.OPERATORS,
     **operators_resize.OPERATORS,
     **operators_recurrent.OPERATORS,
+    **operators_norm.OPERATORS,
+    **operators_sample.OPERATORS,
 }
 """Operators by name: lower-case names are hilt's, the others ONNX's at opset 17."""
 

@@ -116,6 +116,13 @@ def _shrink(inputs: Inputs, attributes: Attributes) -> Any:
     return np.where(x < -limit, x + bias, np.where(x > limit, x - bias, 0)).astype(x.dtype)
 
 
+def _is_inf(inputs: Inputs, attributes: Attributes) -> Any:
+    data = _first(inputs)
+    return (np.isposinf(data) & bool(attributes.get("detect_positive", 1))) | (
+        np.isneginf(data) & bool(attributes.get("detect_negative", 1))
+    )
+
+
 OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {
     "Abs": _unary(np.abs),
     "Acos": _wide(np.arccos),
@@ -145,6 +152,7 @@ OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {
     "HardSigmoid": lambda i, a: _hard_sigmoid(_first(i), a.get("alpha", 0.2), a.get("beta", 0.5)),
     "HardSwish": lambda i, a: (_first(i) * _hard_sigmoid(_first(i), 1 / 6, 0.5)).astype(_first(i).dtype),
     "Identity": lambda i, a: _first(i),
+    "IsInf": _is_inf,
     "IsNaN": _test(np.isnan),
     "LeakyRelu": lambda i, a: np.where(_first(i) >= 0, _first(i), np.float32(a.get("alpha", 0.01)) * _first(i)).astype(
         _first(i).dtype

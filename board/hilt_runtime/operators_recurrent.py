@@ -1,4 +1,4 @@
-"""ONNX's LSTM and GRU in numpy, with their default activations."""
+"""ONNX's LSTM and GRU in numpy, with their default activations, and RNN."""
 
 from __future__ import annotations
 
@@ -110,6 +110,33 @@ def _gru(inputs: Inputs, attributes: Attributes) -> Any:
     return [np.stack(outputs, axis=1), np.stack(hiddens)]
 
 
+_ACTIVATIONS: Dict[str, Callable[[np.ndarray], Any]] = {
+    "Tanh": _tanh,
+    "Sigmoid": _sigmoid,
+    "Relu": lambda x: np.maximum(x, x.dtype.type(0)),
+}
+
+
+def _rnn(inputs: Inputs, attributes: Attributes) -> Any:
+    data, weights, recurrence = (np.asarray(tensor) for tensor in inputs[:3])
+    size, directions = recurrence.shape[2], _directions(attributes)
+    names = [str(name) for name in attributes.get("activations", [])] or ["Tanh"] * len(directions)
+    if any(name not in _ACTIVATIONS for name in names):
+        raise ValueError("RNN with activations {} is not known; hilt computes {}".format(names, sorted(_ACTIVATIONS)))
+    _refuse_extras("RNN", inputs, {**attributes, "activations": []}, 4, ("Tanh",))
+    outputs, hiddens = [], []
+    for direction, backwards in enumerate(directions):
+        hidden = _initial(_at(inputs, 5), direction, data, size)
+        entered = _input_part(data, weights[direction], _at(inputs, 3), direction, size, 1, both=True)
+        steps = np.empty((data.shape[0], data.shape[1], size), data.dtype)
+        for step in _order(data.shape[0], backwards):
+            total = entered[step] + functions.product(hidden, recurrence[direction].T)
+            hidden = steps[step] = _ACTIVATIONS[names[direction]](total)
+        outputs.append(steps)
+        hiddens.append(hidden)
+    return [np.stack(outputs, axis=1), np.stack(hiddens)]
+
+
 def _initial(given: Optional[np.ndarray], direction: int, data: np.ndarray, size: int) -> Any:
     return np.zeros((data.shape[1], size), data.dtype) if given is None else given[direction]
 
@@ -129,4 +156,4 @@ def _order(steps: int, backwards: bool) -> Sequence[int]:
     return range(steps - 1, -1, -1) if backwards else range(steps)
 
 
-OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {"GRU": _gru, "LSTM": _lstm}
+OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {"GRU": _gru, "LSTM": _lstm, "RNN": _rnn}

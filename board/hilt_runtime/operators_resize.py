@@ -78,7 +78,7 @@ def _taps(places: np.ndarray, length: int, attributes: Attributes) -> Tuple[Any,
     if mode == "linear":
         weights = {0: 1 - part, 1: part}
     elif mode == "cubic":
-        weights = _cubic(part, attributes.get("cubic_coeff_a", -0.75))
+        weights = cubic_weights(part, attributes.get("cubic_coeff_a", -0.75))
     else:
         raise ValueError("Resize with mode {} is not known".format(mode))
     indices = [np.clip(base + offset, 0, length - 1).astype(np.int64) for offset in weights]
@@ -96,7 +96,9 @@ def _nearest(places: np.ndarray, attributes: Attributes) -> Any:
     return np.ceil(places - 0.5)
 
 
-def _cubic(part: np.ndarray, a: float) -> Dict[int, np.ndarray]:
+def cubic_weights(part: np.ndarray, a: float) -> Dict[int, np.ndarray]:
+    """Return the weights of the pixels -1 to 2 around places, given their fractions."""
+
     def near(x: np.ndarray) -> Any:
         return ((a + 2) * x - (a + 3)) * x * x + 1
 

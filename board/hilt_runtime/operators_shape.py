@@ -109,8 +109,29 @@ def _gather_nd(inputs: Inputs, attributes: Attributes) -> Any:
 
 
 def _scatter_nd(inputs: Inputs, attributes: Attributes) -> Any:
-    result = _first(inputs).copy()
-    result[tuple(np.moveaxis(np.asarray(inputs[1]), -1, 0))] = inputs[2]
+    places = tuple(np.moveaxis(np.asarray(inputs[1]), -1, 0))
+    return _scattered(_first(inputs).copy(), places, np.asarray(inputs[2]), attributes)
+
+
+def _scatter_elements(inputs: Inputs, attributes: Attributes) -> Any:
+    result, axis = _first(inputs).copy(), attributes.get("axis", 0) % _first(inputs).ndim
+    indices, updates = np.asarray(inputs[1]), np.asarray(inputs[2])
+    indices = np.where(indices < 0, indices + result.shape[axis], indices)
+    places: List[Any] = list(np.indices(indices.shape, sparse=True))
+    places[axis] = indices
+    return _scattered(result, tuple(places), updates, attributes)
+
+
+def _scattered(result: np.ndarray, places: Any, updates: np.ndarray, attributes: Attributes) -> Any:
+    """Return data with updates at places, joined as `reduction` says."""
+    reduction = attributes.get("reduction", "none")
+    if reduction == "none":
+        result[places] = updates
+        return result
+    joined = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
+    if reduction not in joined:
+        raise ValueError("a scatter with reduction {} is not known".format(reduction))
+    joined[reduction].at(result, places, updates)
     return result
 
 
@@ -194,6 +215,7 @@ OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {
         _first(i).dtype
     ),
     "Reshape": _reshape,
+    "ScatterElements": _scatter_elements,
     "ScatterND": _scatter_nd,
     "Shape": _shape,
     "Size": lambda i, a: np.array(_first(i).size, np.int64),

@@ -181,7 +181,7 @@ def pool_geometry(data: np.ndarray, attributes: Attributes) -> PoolGeometry:
     return PoolGeometry(kernel, strides, dilations, pads, behind, outputs)
 
 
-def _pool(inputs: Inputs, attributes: Attributes, fill: Any) -> Tuple[np.ndarray, np.ndarray]:
+def pool_windows(inputs: Inputs, attributes: Attributes, fill: Any) -> Tuple[np.ndarray, np.ndarray]:
     """Return the windows (N, C, OH, OW, KH, KW) and how many elements of each are the data's, ONNX's way."""
     planar = _planar(_first(inputs))
     kernel, strides, dilations, pads, behind, outputs = pool_geometry(_first(inputs), attributes)
@@ -198,14 +198,14 @@ def _pool(inputs: Inputs, attributes: Attributes, fill: Any) -> Tuple[np.ndarray
 def _max_pool(inputs: Inputs, attributes: Attributes) -> Any:
     data = _first(inputs)
     lowest = np.iinfo(data.dtype).min if np.issubdtype(data.dtype, np.integer) else -np.inf
-    view, _ = _pool(inputs, attributes, lowest)
+    view, _ = pool_windows(inputs, attributes, lowest)
     result = view.max(axis=(4, 5)) + data.dtype.type(0)  # of -0 and 0 that are largest, 0
     return result[:, :, 0] if data.ndim == 3 else result
 
 
 def _average_pool(inputs: Inputs, attributes: Attributes) -> Any:
     data = _first(inputs)
-    view, counts = _pool(inputs, attributes, 0)
+    view, counts = pool_windows(inputs, attributes, 0)
     result = (functions.sum_along(view, [4, 5])[..., 0, 0] / counts).astype(data.dtype)
     return result[:, :, 0] if data.ndim == 3 else result
 

@@ -189,7 +189,6 @@ def load_graph(path: Path, *, weights: bool = True) -> OnnxGraph:
         OnnxError: The file cannot be read, is no ONNX model, or needs a newer opset.
     """
     import onnx
-    import onnx.inliner
     from google.protobuf.message import DecodeError
 
     try:
@@ -200,7 +199,7 @@ def load_graph(path: Path, *, weights: bool = True) -> OnnxGraph:
         raise OnnxError(f"{path} is no ONNX model that can be read: {' '.join(str(error).split())}") from error
     if not model.graph.node:
         raise OnnxError(f"{path} is no ONNX model: it has no nodes")
-    return graph_of(onnx.inliner.inline_local_functions(model) if model.functions else model, _name_of(path))
+    return graph_of(model, _name_of(path))
 
 
 def _name_of(path: Path) -> str:
@@ -209,20 +208,21 @@ def _name_of(path: Path) -> str:
 
 
 def graph_of(model: Any, name: str) -> OnnxGraph:
-    """Return a ModelProto as a graph at opset 17 or newer.
+    """Return a ModelProto as a graph at opset 17 or newer; its functions are inlined.
 
     Raises:
         OnnxError: Its opset is newer than hilt knows.
     """
     import onnx
 
+    from hilt.network.onnx_functions import inline_functions
     from hilt.network.onnx_opsets import modernise
 
     newest = onnx.defs.onnx_opset_version()
     opset = max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=1)
     if opset > newest:
         raise OnnxError(f"{name} has opset {opset}; onnx here knows {newest}: update it, or export an older one")
-    graph = parse_graph(model.graph, name, opset)
+    graph = parse_graph(inline_functions(model).graph, name, opset)
     if opset < _OLDEST_OPSET:
         modernise(graph, opset)
         graph.opset = _OLDEST_OPSET

@@ -136,8 +136,35 @@ CASES: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
         "GRU", [normal(5, 2, 3), normal(1, 12, 3) / 4, normal(1, 12, 4) / 4, normal(1, 24)],
         {"hidden_size": 4, "direction": "reverse"},
     ),
+    "Hardmax": ("Hardmax", [normal(3, 4, 5)], {"axis": 1}),
+    "LpNormalization": ("LpNormalization", [normal(3, 4, 5)], {"axis": 1, "p": 1}),
+    "LpPool": ("LpPool", [X], {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1], "p": 3}),
+    "GlobalLpPool": ("GlobalLpPool", [X], {"p": 2}),
+    "IsInf": ("IsInf", [np.array([1, np.inf, -np.inf, np.nan], np.float32)], {"detect_negative": 0}),
+    "ScatterElements": (
+        "ScatterElements", [normal(3, 5), np.array([[1, -1], [0, 2]]), normal(2, 2)], {"axis": 1},
+    ),
+    "ScatterElements adding": (
+        "ScatterElements", [normal(3, 5), np.array([[1, 1], [0, 2]]), normal(2, 2)], {"axis": 0, "reduction": "add"},
+    ),
+    "ScatterND adding": (
+        "ScatterND", [normal(4, 2), np.array([[1], [1]]), normal(2, 2)], {"reduction": "add"},
+    ),
+    **{
+        f"GridSample {mode} {padding} {corners}": (
+            "GridSample", [normal(2, 3, 5, 4), normal(2, 3, 6, 2)],
+            {"mode": mode, "padding_mode": padding, "align_corners": corners},
+        )
+        for mode in ("bilinear", "nearest", "bicubic")
+        for padding in ("zeros", "border", "reflection")
+        for corners in (0, 1)
+    },
+    "RNN": (
+        "RNN", [normal(5, 2, 3), normal(2, 4, 3) / 4, normal(2, 4, 4) / 4, normal(2, 8), None, normal(2, 2, 4)],
+        {"hidden_size": 4, "direction": "bidirectional", "activations": ["Tanh", "Relu"]},
+    ),
 }  # fmt: skip
-OUTPUTS = {"TopK": 2, "Split": 2, "LSTM": 3, "GRU": 2}
+OUTPUTS = {"TopK": 2, "Split": 2, "LSTM": 3, "GRU": 2, "RNN": 2}
 UNTESTED = {"And", "Or", "Xor", "Not", "IsNaN", "ConstantOfShape", "ReduceMin", "Gelu"}
 """One-line operators of numpy, and Gelu, which opset 17 has not."""
 
@@ -154,7 +181,7 @@ def by_onnx_runtime(op: str, inputs: list[Any], attributes: dict[str, Any]) -> l
     results = [helper.make_tensor_value_info(name, TensorProto.UNDEFINED, None) for name in outputs]
     for result in results:
         result.ClearField("type")
-    newer = {"Mish": 18, "Resize": 19}
+    newer = {"Mish": 18, "Resize": 19, "ScatterElements": 18, "ScatterND": 18}
     opset = newer.get(op, 17)
     model = helper.make_model(
         helper.make_graph([node], "one", declared, results),
@@ -183,7 +210,9 @@ NUMPY_ALONE = {
     *("ReduceSumSquare", "ReduceL2", "ReduceL1", "ReduceProd", "Size", "NonZero", "Mean", "LRN", "LRN of three"),
     *("Log of", "Pow", "Mod", "fmod", "Div of integers", "Equal", "Where", "PRelu", "Einsum", "TopK", "CumSum"),
     *("GatherElements", "GatherND", "ScatterND", "Tile", "Pad", "Pad reflecting", "Cast", "Range", "Trilu", "OneHot"),
-    *("ConvTranspose", "ReduceMean of axes"),
+    *("ConvTranspose", "ReduceMean of axes", "Hardmax", "LpNormalization", "LpPool", "GlobalLpPool", "IsInf", "RNN"),
+    *("ScatterElements", "ScatterElements adding", "ScatterND adding"),
+    *(case for case in CASES if case.startswith("GridSample")),
 }
 """The cases that the native engine leaves to numpy."""
 
