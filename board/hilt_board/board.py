@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from dataclasses import replace
-from typing import Dict, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from .boot import wait_for_boot
 from .leftovers import frees_buffers, remove_firmware
@@ -22,6 +22,7 @@ from .protocol import (
     Reset,
     ResetDone,
     RunNetwork,
+    StopNetwork,
 )
 from .worker_process import WorkerDiedError, WorkerError, WorkerProcess
 
@@ -33,6 +34,8 @@ _VERIFICATIONS = 2
 _STARTS = 2
 _MENDED_BY_RESETS = ("board_broken", "out_of_memory")
 """Refusals of a worker that say nothing of the trial before a new worker has said the same."""
+_STOP_SECONDS = 5.0
+"""Seconds that the image of a client that is gone may still take."""
 _PROCESSOR_SECONDS = 1800.0
 """Longest wall seconds of the processor's share of a network."""
 
@@ -122,8 +125,11 @@ class Board:
         except BoardBrokenError as error:
             return AgentFailure(code="board_broken", message=str(error)[:4096])
 
-    async def run_network(self, message: RunNetwork) -> Record:
-        """Run a network. Returns NetworkRan, or Failure if it could not be run."""
+    async def run_network(self, message: RunNetwork, gone: asyncio.Event) -> Record:
+        """Run a network, until `gone` is set: nobody waits for the answer then.
+
+        Returns NetworkRan, or Failure if it could not be run.
+        """
         program = self._program
         if self._broken:
             return AgentFailure(code="board_broken", message=self._broken[:4096])
@@ -135,7 +141,9 @@ class Board:
         assert worker.ready is not None
         seconds = message.limit_seconds * worker.ready.time_scale + _PROCESSOR_SECONDS
         try:
-            reply = await worker.request(message, seconds, self._silence)
+            answer = asyncio.ensure_future(worker.request(message, seconds, self._silence))
+            await self._stop_when_gone(answer, worker, gone)
+            reply = await answer
         except WorkerError as error:
             outcome = "crash" if isinstance(error, WorkerDiedError) else "timeout"
             reply = NetworkRan(outcome=outcome, reason=str(error)[:4096])
@@ -143,6 +151,23 @@ class Board:
             return reply
         _LOG.warning("network %s: %s: %s", message.name, reply.outcome, reply.reason)
         return replace(reply, canary=await self._recover())
+
+    async def _stop_when_gone(
+        self, answer: "asyncio.Future[Record]", worker: WorkerProcess, gone: asyncio.Event
+    ) -> None:
+        """Wait for an answer, or for the client's end and then a while for that of the image."""
+        left = asyncio.ensure_future(gone.wait())
+        both: List["asyncio.Future[Any]"] = [answer, left]
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        left.cancel()
+        if answer.done():
+            return
+        _LOG.info("the client is gone: its network ends with this image")
+        worker.tell(StopNetwork())
+        await asyncio.wait([answer], timeout=_STOP_SECONDS)
+        if not answer.done():
+            _LOG.warning("the image takes longer than %g s: the worker is ended", _STOP_SECONDS)
+            worker.end()
 
     async def reset(self, message: Reset) -> Record:
         """Take the requested recovery step. Returns ResetDone or AgentFailure."""

@@ -207,20 +207,23 @@ class Daemon:
             request = await self._queue.get()
             self._queued_bytes -= len(_code(request.message))
             if not request.session.closed:
-                await request.session.answer(request.number, await self._device(request.message))
+                await request.session.answer(request.number, await self._device(request.message, request.session.gone))
             self._queue.task_done()
 
-    async def _device(self, message: Record) -> Record:
-        """Answer a request of the device. Whatever goes wrong with one request, the next one is served."""
+    async def _device(self, message: Record, gone: asyncio.Event) -> Record:
+        """Answer a request of the device. Whatever goes wrong with one request, the next one is served.
+
+        `gone` is set when the client is.
+        """
         if self._stopping.is_set():
             return AgentFailure(code="shutting_down", message="agent is shutting down")
         try:
-            return await self._carry_out(message)
+            return await self._carry_out(message, gone)
         except Exception as error:
             _LOG.exception("%s failed", type(message).__name__)
             return AgentFailure(code="internal", message="agent failed, its log says more: {}".format(error)[:4096])
 
-    async def _carry_out(self, message: Record) -> Record:
+    async def _carry_out(self, message: Record, gone: asyncio.Event) -> Record:
         if isinstance(message, LoadBitstream):
             missing = self._blobs.missing([message.bitstream, *_tensors(message.canary)])
             return _blob_missing(missing) if missing else await self._board.load(message)
@@ -228,7 +231,7 @@ class Daemon:
             return await self._board.reset(message)
         if isinstance(message, RunNetwork):
             missing = self._blobs.missing([message.bundle])
-            return _blob_missing(missing) if missing else await self._board.run_network(message)
+            return _blob_missing(missing) if missing else await self._board.run_network(message, gone)
         assert isinstance(message, Measure)
         return await self._measure(message)
 

@@ -63,11 +63,11 @@ class Networks:
         """Drop the network: its memory is used for something else, or gone with the old bitstream."""
         self._key = self._network = None
 
-    def run(self, message: RunNetwork, beat: Callable[[], None]) -> Record:
-        """Run inferences. Answers NetworkRan, or Failure where the network cannot be run here."""
+    def run(self, message: RunNetwork, beat: Callable[[], None], stopped: Callable[[], bool]) -> Record:
+        """Run inferences, until `stopped` after one. Answers NetworkRan, or Failure where the network cannot run."""
         try:
             with _Heart(beat), limited_memory():
-                return self._run(message)
+                return self._run(message, stopped)
         except MemoryNeededError as error:
             self.forget()
             return AgentFailure(code="out_of_memory", message=str(error)[:4096])
@@ -81,7 +81,7 @@ class Networks:
         except (NetworkError, DriverError) as error:
             return AgentFailure(code="network_refused", message=str(error)[:4096])
 
-    def _run(self, message: RunNetwork) -> Record:
+    def _run(self, message: RunNetwork, stopped: Callable[[], bool]) -> Record:
         network = self._placed(message)
         inputs, _ = decode_arrays(message.inputs)
         batches = _batches(inputs, message.images)
@@ -89,6 +89,8 @@ class Networks:
         outputs: Dict[str, Any] = {}
         for number, batch in enumerate(batches):
             for _ in range(message.repeat):
+                if stopped():
+                    return AgentFailure(code="network_refused", message="the client is gone: its network was ended")
                 inference = network.run(batch)
                 runs.append({"seconds": inference.seconds, "steps": [list(step) for step in inference.steps]})
             for name, value in (inference.tensors or inference.outputs).items():

@@ -36,6 +36,8 @@ class HostSession:
         self.closed = False
         self.heard = time.monotonic()
         """Time of the client's last bytes."""
+        self.gone = asyncio.Event()
+        """Set when the client has closed its side, or the link is lost: it asks for nothing more."""
         self._reader = reader
         self._writer = writer
         self._pending = 0
@@ -51,6 +53,7 @@ class HostSession:
                 data = await self._reader.read(_READ_BYTES)
                 self.heard = time.monotonic()
                 if not data:
+                    self.gone.set()
                     decoder.end()
                     break
                 frames: List[Frame] = decoder.feed(data)
@@ -94,6 +97,7 @@ class HostSession:
     async def close(self) -> None:
         """Close at once; answers that are still due are dropped."""
         self.closed = True
+        self.gone.set()
         self._writer.close()
         async with self._answered:
             self._answered.notify_all()

@@ -7,6 +7,7 @@ import errno
 import logging
 import os
 import platform
+import select
 import signal
 import socket
 import threading
@@ -35,6 +36,7 @@ from .protocol import (
     Reset,
     ResetDone,
     RunNetwork,
+    StopNetwork,
     encode_frame,
     from_frame,
     read_frame,
@@ -98,6 +100,8 @@ class Worker:
             if frame is None:
                 return
             request, message = from_frame(frame)
+            if isinstance(message, StopNetwork):
+                continue  # the network has ended before
             self._send(Beat())
             try:
                 reply = self._handlers[type(message)](message)
@@ -150,7 +154,12 @@ class Worker:
     def _run_network(self, message: RunNetwork) -> Record:
         if self._program is None:
             return AgentFailure(code="not_programmed", message="no bitstream is loaded")
-        return self._networks.run(message, self._send_beat)
+        return self._networks.run(message, self._send_beat, self._stop_asked)
+
+    def _stop_asked(self) -> bool:
+        """Return whether the daemon has asked for the end of the network that runs: it sends nothing else meanwhile."""
+        ready, _, _ = select.select([self._connection], [], [], 0)
+        return bool(ready) and read_frame(self._connection.recv) is not None
 
     def _reset(self, message: Reset) -> Record:
         started = time.perf_counter()

@@ -147,11 +147,20 @@ class WorkerProcess:
             raise WorkerDiedError(await self._how_it_ended()) from None
         return await self._answer(seconds, silence)
 
-    async def kill(self) -> None:
-        """End the worker and all it started."""
+    def tell(self, message: Record) -> None:
+        """Send a message that has no answer while a request runs. A worker that is ending does not get it."""
+        with contextlib.suppress(OSError):  # a few bytes beside an empty queue: they never wait
+            self._connection.send(encode_frame(to_frame(message)))
+
+    def end(self) -> None:
+        """End the worker's processes; the request that it carries out raises WorkerDiedError."""
         if self.alive:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
+
+    async def kill(self) -> None:
+        """End the worker and all it started."""
+        self.end()
         await self._process.wait()
         remove_sockets(self._process.pid)
         self._connection.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 from dataclasses import replace
@@ -19,8 +20,8 @@ class ChaosDaemon(Daemon):
     hilt_virtual_board.chaos writes that. The journal holds the right one.
     """
 
-    async def _device(self, message: Record) -> Record:
-        reply = await super()._device(message)
+    async def _device(self, message: Record, gone: asyncio.Event) -> Record:
+        reply = await super()._device(message, gone)
         if isinstance(reply, Measured):
             with contextlib.suppress(FileNotFoundError):
                 (Path(os.environ[ENVIRONMENT]) / "forge").unlink()

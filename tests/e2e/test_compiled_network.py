@@ -5,7 +5,12 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
+import signal
+import subprocess
+import sys
 import threading
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +21,7 @@ import pytest
 from hilt.cli.main import run as hilt
 from hilt.link.agent import build_archive, deploy
 from hilt.link.deadline import Deadline
-from hilt.link.errors import LinkError
+from hilt.link.errors import BoardBusyError, LinkError
 from hilt.link.host_keys import HostKeys
 from hilt.link.session import SshSession
 from hilt.measure.interfaces import BoardEvent, BoardState
@@ -26,7 +31,7 @@ from hilt.network.reference import evaluate
 from hilt.network.verify import compare
 from hilt.store import Store, database_path
 from hilt.trial import Outcome
-from hilt_runtime import MemoryNeededError, NetworkError, TargetError, read_bundle
+from hilt_runtime import InferenceError, MemoryNeededError, NetworkError, TargetError, read_bundle
 from hilt_runtime.arrays import encode_arrays
 from tests.unit.network_compile.graphs import Builder, residual_network
 
@@ -103,6 +108,89 @@ def test_a_board_lost_in_the_middle_of_an_inference_comes_back_and_runs_it_again
         cutter.join()
     assert not failed and np.array_equal(answer.arrays[model.output], model.reference[model.output])
     assert BoardState.LOST in [event.state for event in events[before:]]
+
+
+def test_an_inference_is_repeated_once_after_its_workers_death(
+    model: Model, runner: BoardRunner, events: list[BoardEvent]
+) -> None:
+    connected = runner.connection.connected
+    assert connected is not None
+    before, worker = len(events), connected.client.status(Deadline(30)).worker
+    assert worker is not None
+
+    def kill() -> None:
+        assert connected is not None
+        while connected.client.status(Deadline(30)).state != "busy":
+            pass
+        os.kill(worker, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        answer = runner.run(model.bundle, model.data, model.inputs, repeat=100)
+    finally:
+        killer.join()
+    assert np.array_equal(answer.arrays[model.output], model.reference[model.output])
+    said = [event.detail for event in events[before:] if event.state is BoardState.RECOVERING]
+    assert any("ended by signal 9" in detail and "the inference is repeated once" in detail for detail in said)
+
+
+def test_an_inference_that_fails_twice_is_an_error(
+    model: Model, runner: BoardRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def fails(*arguments: object) -> None:
+        asked.append(1)
+        raise InferenceError("no FINISH", "timeout")
+
+    monkeypatch.setattr(runner, "_once", fails)
+    with pytest.raises(InferenceError, match="no FINISH"):
+        runner.run(model.bundle, model.data, model.inputs)
+    assert len(asked) == 2
+
+
+def test_a_clients_death_ends_its_inference_and_another_waits_for_it(
+    shared_home: Path, model: Model, runner: BoardRunner, tmp_path: Path
+) -> None:
+    """A client that would take minutes is killed: the next one has the board within ten seconds."""
+    path = tmp_path / "m.hilt"
+    path.write_bytes(model.data)
+    runner.connection.disconnect()
+    client = subprocess.Popen(
+        [sys.executable, "-c", CLIENT, str(path)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    try:
+        assert client.stdout is not None and client.stdout.readline() == "running\n"
+        with pytest.raises(BoardBusyError, match="is in use by hilt of .*; `--wait` waits for it"):
+            runner._connect(wait=False)
+    finally:
+        client.kill()
+        client.wait()
+    killed = time.monotonic()
+    runner._connect(wait=True)
+    answer = runner.run(model.bundle, model.data, model.inputs)
+    assert time.monotonic() - killed < 10 * SLOWNESS
+    assert np.array_equal(answer.arrays[model.output], model.reference[model.output])
+
+
+CLIENT = """
+import sys, threading, time
+import numpy as np
+from hilt.network.board_run import BoardRunner, open_bundle
+from hilt.link.deadline import Deadline
+from hilt_runtime.arrays import encode_arrays
+bundle, data = open_bundle(sys.argv[1])
+with BoardRunner("virtual:pynq") as runner:
+    def say():
+        time.sleep(1)
+        print("running", flush=True)
+    threading.Thread(target=say, daemon=True).start()
+    inputs = {each["name"]: np.zeros(each["shape"], each["dtype"]) for each in bundle.inputs}
+    runner.run(bundle, data, encode_arrays(inputs, {}), repeat=60000)
+"""
+SLOWNESS = 3
+"""A machine that is busy with others takes so many times as long."""
 
 
 def test_a_board_that_does_not_come_back_is_one_clear_line(

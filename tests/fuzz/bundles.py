@@ -12,6 +12,7 @@ that never ends. Constants and instructions must be what they were.
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
 import json
 import random
@@ -399,14 +400,14 @@ class _Change:
             if kind == 0:
                 steps[first], steps[second] = steps[second], steps[first]
             elif kind == 1:
-                steps.insert(first, dict(steps[second]))
+                steps.insert(first, copy.deepcopy(steps[second]))
             elif kind == 2:
                 del steps[first]
             elif kind == 3:
                 steps[first]["buffer"] = self.random.choice(sorted(self.manifest["buffers"]))
             else:
                 key = self.random.choice(sorted(steps[first]))
-                steps[first][key] = self.random.choice((*_NASTY, steps[second].get(key)))
+                steps[first][key] = copy.deepcopy(self.random.choice((*_NASTY, steps[second].get(key))))
 
     def value(self) -> None:
         """Put something nasty anywhere in the manifest, or take a member away."""
@@ -426,7 +427,7 @@ class _Change:
         if self.random.randrange(5) == 0:
             del there[key]
         else:
-            there[key] = self.random.choice(_NASTY)
+            there[key] = copy.deepcopy(self.random.choice(_NASTY))
 
     def header(self) -> None:
         """Change the header of an array: its dtype, its shape, its length."""

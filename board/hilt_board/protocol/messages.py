@@ -339,6 +339,11 @@ class Beat(Record):
     """The worker has begun with the request, or is alive and waiting for the device."""
 
 
+@dataclass(frozen=True)
+class StopNetwork(Record):
+    """Ask the worker to end its network after the image that runs: nobody waits for the answer. Not answered."""
+
+
 MESSAGES: Dict[str, Type[Record]] = {
     "hello": AgentHello,
     "welcome": Welcome,
@@ -367,6 +372,7 @@ MESSAGES: Dict[str, Type[Record]] = {
     "shutting_down": ShuttingDown,
     "ready": Ready,
     "beat": Beat,
+    "stop_network": StopNetwork,
 }
 _NAMES = {cls: name for name, cls in MESSAGES.items()}
 _ID = is_integer(0, 0xFFFFFFFF)

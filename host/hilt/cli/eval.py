@@ -12,6 +12,7 @@ import typer
 
 from hilt.cli.formatting import print_json
 from hilt.cli.run_network import tell
+from hilt.cli.run_options import Wait
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,6 +43,7 @@ def evaluate_network(
             "--float", metavar="MODEL", help="The float model: the same metric by ONNX Runtime, and decibels."
         ),
     ] = None,
+    wait: Wait = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measure a network on a board by a metric, beside the float model; how many images a second."""
@@ -55,7 +57,7 @@ def evaluate_network(
     opened, contents = open_bundle(str(bundle))
     images, targets = _data(data, opened, limit, metric)
     reference = None if float_model is None else FloatModel(float_model, images)
-    with BoardRunner(board, tell) as runner:
+    with BoardRunner(board, tell, wait=wait) as runner:
         started = time.perf_counter()
         outputs, runs = _inferences(runner, opened, contents, images)
         seconds = time.perf_counter() - started

@@ -12,6 +12,7 @@ from hilt.cli import tables
 from hilt.cli.bundle_text import write_page
 from hilt.cli.files import check_folder
 from hilt.cli.formatting import print_json
+from hilt.cli.run_options import Wait
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,6 +49,7 @@ def run_network(
         int,
         typer.Option(min=1, max=1 << 16, help="Inferences; the first is cold, the figure is the others' median."),
     ] = _INFERENCES,
+    wait: Wait = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Run a compiled network on a board: one inference, verified and profiled where asked for."""
@@ -66,7 +68,7 @@ def run_network(
         check_folder(path)
     opened, data = open_bundle(str(bundle))
     inputs = inputs_for(opened, input_file)
-    with BoardRunner(board, tell) as runner:
+    with BoardRunner(board, tell, wait=wait) as runner:
         answer = runner.run(opened, data, encode_arrays(inputs, {}), repeat=repeat, keep=verify)
     verified = compare(answer.arrays, reference_of(opened, data, inputs, answer.arrays)) if verify else None
     outputs = {output["name"]: answer.arrays[output["name"]] for output in opened.outputs}
@@ -198,6 +200,6 @@ def chain_text(figures: Profile) -> str:
 
 
 def tell(event: BoardEvent) -> None:
-    """Print the board's state on standard error, if it is a fault."""
-    if event.state in ("lost", "recovering") and event.detail:
+    """Print the board's state on standard error, if it is a fault, or what the board waits for."""
+    if event.detail and (event.state in ("lost", "recovering") or event.detail.startswith("waiting: ")):
         typer.echo(f"{event.board}: {event.state}: {event.detail}", err=True)

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from hilt.link.deadline import Deadline
-from hilt.link.errors import LinkError, RefusedError
+from hilt.link.errors import BoardBusyError, LinkError, RefusedError
 from hilt.link.quarantine import check_free
 from hilt.measure.board_description import BoardTarget, resolve
 from hilt.measure.connection import BoardConnection
@@ -30,6 +30,7 @@ from hilt_runtime.arrays import decode_arrays
 _LOG = logging.getLogger("hilt.network")
 _REPLY_SECONDS = 3600.0
 _LOSSES_ALLOWED = 3
+_RETRY_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,8 @@ class Inferences:
 class BoardRunner:
     """One board with its agent, ready to run bundles. A context manager; one thread at a time."""
 
-    def __init__(self, name: str, listen: Listen = lambda event: None) -> None:
-        """Connect to the board and program it.
+    def __init__(self, name: str, listen: Listen = lambda event: None, *, wait: bool = False) -> None:
+        """Connect to the board and program it; with `wait`, once no other client has it, and say who has.
 
         Raises LinkError or VirtualBoardError if that fails.
         """
@@ -58,10 +59,24 @@ class BoardRunner:
         self.connection = BoardConnection(self.board, listen)
         self._recovery = Recovery(self.connection)
         try:
-            self._recovery.connect_at_first()
+            self._connect(wait)
         except BaseException:
             self.board.release()
             raise
+
+    def _connect(self, wait: bool) -> None:
+        said = ""
+        while True:
+            try:
+                return self._recovery.connect_at_first()
+            except BoardBusyError as error:
+                reason = str(error).removesuffix(": wait, or stop that session")
+                if not wait:
+                    raise BoardBusyError(f"{reason}; `--wait` waits for it") from error
+                if reason != said:
+                    self.connection.tell(BoardState.CONNECTING, f"waiting: {reason}")
+                said = reason
+            self.connection.closing.wait(_RETRY_SECONDS)
 
     def __enter__(self) -> BoardRunner:
         return self
@@ -91,12 +106,12 @@ class BoardRunner:
         Raises:
             TargetError: The bundle is for another accelerator or bitstream.
             MemoryNeededError: The board has too little contiguous memory.
-            InferenceError: VTA did not finish, twice.
+            InferenceError: VTA did not finish or the worker ended, twice.
             NetworkError: The board refused the bundle or the inputs.
             LinkError: The board was lost and did not come back.
         """
         require_target(bundle, self.board)
-        losses = 0
+        losses, repeated = 0, False
         while True:
             try:
                 return self._once(bundle, data, inputs, images, repeat, keep)
@@ -108,6 +123,12 @@ class BoardRunner:
                 fault: Exception = error
             except FAULTS as error:
                 fault = error
+            except InferenceError as error:
+                if repeated:
+                    raise
+                repeated = True
+                self.connection.tell(BoardState.RECOVERING, f"{error}; the inference is repeated once")
+                continue
             losses += 1
             self.connection.tell(BoardState.LOST, f"in the middle of an inference: {fault}")
             reason = fault if losses > _LOSSES_ALLOWED else self._recovery.recover_from(fault)

@@ -39,6 +39,7 @@ from hilt_board.protocol import (
     Shutdown,
     ShuttingDown,
     StatusReport,
+    StopNetwork,
     TrialRequest,
     UploadBlob,
     Welcome,
@@ -101,6 +102,7 @@ MESSAGES: tuple[Record, ...] = (
     ShuttingDown(),
     Ready("Pynq-Z2", "3.8.2", "2.7.0", "1.21", 1.0),
     Beat(),
+    StopNetwork(),
 )
 
 results = st.builds(

@@ -81,7 +81,7 @@ class FakeBoard:
     async def load(self, message: LoadBitstream) -> Record:
         return BitstreamLoaded(message.bitstream, message.manifest.clock_hz, 0.5)
 
-    async def run_network(self, message: RunNetwork) -> Record:
+    async def run_network(self, message: RunNetwork, gone: asyncio.Event) -> Record:
         return NetworkRan("ok", "", None, message.inputs)
 
     async def reset(self, message: Reset) -> Record:
@@ -97,6 +97,7 @@ class Client:
     def __init__(self) -> None:
         self.client: str | None = None
         self.closed = False
+        self.gone = asyncio.Event()
         self.heard = float("inf")
         self.sent: dict[int, Record] = {}
         self.answered = asyncio.Condition()

@@ -81,7 +81,7 @@ def test_the_boards_outcomes_are_the_hosts_words() -> None:
 
 def test_the_document_names_every_failure_and_request() -> None:
     document = (paths.board_package_directory().parents[1] / "docs" / "protocol.md").read_text()
-    internal = {"ready", "beat"}
+    internal = {"ready", "beat", "stop_network"}
     for word in (*FAILURES, *OUTCOMES, *(set(KINDS) - internal)):
         assert f"`{word}`" in document, word
 
