@@ -187,7 +187,7 @@ class Network:
             plan = InferencePlan(self.engine.library, self._own, self._packed)
             plan.begin(given)
             runs = [self._timed(step, started, _PLANNED[step["kind"]], plan) for step in steps]
-            plan.finish()
+            plan.finish([each["name"] for each in self.bundle.outputs], self.keep)
             self._plan = plan
             return plan.values, runs
         plan = self._plan

@@ -42,13 +42,8 @@ static int check_table(const work_t *w) {
          holds(w, 2, w->p[0], 1);
 }
 
-static int run_table(const work_t *w) {
-  uint8_t entries[256];
-  memcpy(entries, w->data[1] + 128, 128);
-  memcpy(entries + 128, w->data[1], 128);
-  const uint8_t *x = w->data[0];
-  uint8_t *y = w->data[2];
-  ptrdiff_t count = w->p[0], i = 0;
+static void look_up(const uint8_t *x, const uint8_t *entries, uint8_t *y, ptrdiff_t count) {
+  ptrdiff_t i = 0;
   for (; i + 4 <= count; i += 4) {  // one load and one store for four
     uint32_t four;
     memcpy(&four, x + i, 4);
@@ -57,6 +52,42 @@ static int run_table(const work_t *w) {
     memcpy(y + i, &found, 4);
   }
   for (; i < count; ++i) y[i] = entries[x[i]];
+}
+
+static int run_table(const work_t *w) {
+  uint8_t entries[256];
+  memcpy(entries, w->data[1] + 128, 128);
+  memcpy(entries + 128, w->data[1], 128);
+  look_up(w->data[0], entries, w->data[2], w->p[0]);
+  return 0;
+}
+
+// --- table of a packed tensor: images, channels, pixels, outer, inner, batch, block. Buffers: as of table. ---
+// Lanes behind the tensor's channels and images stay zero.
+
+static int check_table_packed(const work_t *w) {
+  const int64_t *p = w->p;
+  int64_t whole = product_of(5, p + 2);
+  return w->count == 3 && whole > 0 && holds(w, 0, whole, 1) && holds(w, 1, 256, 1) && holds(w, 2, whole, 1) &&
+         in_range(p[0], 1, p[3] * p[5]) && in_range(p[1], 1, p[4] * p[6]);
+}
+
+static int run_table_packed(const work_t *w) {
+  const int64_t *p = w->p;
+  const ptrdiff_t images = p[0], channels = p[1], pixels = p[2], outer = p[3], inner = p[4], batch = p[5], block = p[6];
+  uint8_t entries[256];
+  memcpy(entries, w->data[1] + 128, 128);
+  memcpy(entries + 128, w->data[1], 128);
+  look_up(w->data[0], entries, w->data[2], outer * inner * pixels * batch * block);
+  if (entries[0] == 0 || (images == outer * batch && channels == inner * block)) return 0;
+  for (ptrdiff_t image = 0; image < outer * batch; ++image)
+    for (ptrdiff_t part = 0; part < inner; ++part) {
+      ptrdiff_t lanes = image < images ? channels - part * block : 0;
+      lanes = lanes < 0 ? 0 : least(lanes, block);
+      uint8_t *y = w->data[2] + ((image / batch * inner + part) * pixels * batch + image % batch) * block;
+      for (ptrdiff_t pixel = 0; lanes < block && pixel < pixels; ++pixel)
+        memset(y + pixel * batch * block + lanes, 0, (size_t)(block - lanes));
+    }
   return 0;
 }
 
@@ -499,5 +530,6 @@ const kernel_t integer_kernels[] = {
     {check_global, run_global_average_pool},
     {check_conv2d, run_conv2d},
     {check_dense, run_dense},
+    {check_table_packed, run_table_packed},
 };
 const int integer_kernel_count = sizeof integer_kernels / sizeof integer_kernels[0];

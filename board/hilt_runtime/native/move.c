@@ -36,16 +36,16 @@ static void transpose_tile(const uint8_t *src, ptrdiff_t from, uint8_t *dst, ptr
 }
 #endif
 
-// The same of `rows` x `columns`, at most 16; `width` bytes are written in each line, zeros behind the rows.
+// The same of `rows` x `columns`, at most 16, of `whole_lines` if 16 bytes of each may be read; `width` bytes are written in each line, zeros behind the rows.
 static void transpose_edge(const uint8_t *src, ptrdiff_t from, ptrdiff_t rows, uint8_t *dst, ptrdiff_t to,
-                           ptrdiff_t columns, ptrdiff_t width) {
+                           ptrdiff_t columns, ptrdiff_t width, int whole_lines) {
   uint8_t edge[16] = {0};
   bytes16 tile[16];
   for (ptrdiff_t k = 0; k < 16; ++k, src += from) {
     if (k >= rows) {
       memset(edge, 0, 16);
       tile[k] = load16(edge);
-    } else if (columns == 16) {
+    } else if (columns == 16 || whole_lines) {
       tile[k] = load16(src);
     } else {
       memcpy(edge, src, (size_t)columns);
@@ -67,8 +67,9 @@ static void transpose_edge(const uint8_t *src, ptrdiff_t from, ptrdiff_t rows, u
 }
 
 // Writes dst[column * to + row] = src[row * from + column] for rows x columns, and zeros for rows up to `whole`.
+// Of each row `readable` bytes may be read, at least the columns.
 static void transpose_bytes(const uint8_t *src, ptrdiff_t from, ptrdiff_t rows, uint8_t *dst, ptrdiff_t to, ptrdiff_t columns,
-                            ptrdiff_t whole) {
+                            ptrdiff_t whole, ptrdiff_t readable) {
   for (ptrdiff_t row = 0; row < whole; row += 16) {
     ptrdiff_t here = rows - row < 16 ? rows - row : 16;
     ptrdiff_t width = whole - row < 16 ? whole - row : 16;
@@ -79,7 +80,7 @@ static void transpose_bytes(const uint8_t *src, ptrdiff_t from, ptrdiff_t rows, 
       if (here >= 16 && there == 16 && width == 16)
         transpose_tile(from_here, from, to_here, to);
       else
-        transpose_edge(from_here, from, here, to_here, to, there, width);
+        transpose_edge(from_here, from, here, to_here, to, there, width, readable - column >= 16);
     }
   }
 }
@@ -138,7 +139,7 @@ static void copy_plane(ptrdiff_t item, const uint8_t *src, const int64_t *from, 
     return;
   }
   if (item == 1 && from[0] == 1 && to[1] == 1 && from[1] > 0 && to[0] > 0 && sizes[0] >= 8) {
-    transpose_bytes(src, from[1], sizes[1], dst, to[0], sizes[0], sizes[1]);
+    transpose_bytes(src, from[1], sizes[1], dst, to[0], sizes[0], sizes[1], sizes[0]);
     return;
   }
   ptrdiff_t tile = from[1] == 1 && to[1] == 1 ? sizes[1] : 32;
@@ -254,7 +255,7 @@ static int run_pack(const work_t *w) {
       if (pixels == 1) {
         for (ptrdiff_t lane = 0; lane < block; ++lane) dst[lane] = lane < rows ? src[lane] : 0;
       } else {
-        transpose_bytes(src, pixels, rows, dst, batch * block, pixels, block);
+        transpose_bytes(src, pixels, rows, dst, batch * block, pixels, block, pixels);
       }
     }
   return 0;
@@ -271,7 +272,7 @@ static int run_unpack(const work_t *w) {
       if (pixels == 1)
         memcpy(dst, src, (size_t)here);
       else
-        transpose_bytes(src, batch * block, pixels, dst, pixels, here, pixels);
+        transpose_bytes(src, batch * block, pixels, dst, pixels, here, pixels, block);
     }
   return 0;
 }
@@ -327,7 +328,7 @@ static int run_fold(const work_t *w) {
             fold_lane(w->data[0] + ((image * channels + channel) * height + row) * width, width, stride, offset - left,
                       first, count, room + lane * count);
           }
-          transpose_bytes(room, count, lanes, dst + first * batch * block, batch * block, count, block);
+          transpose_bytes(room, count, lanes, dst + first * batch * block, batch * block, count, block, count);
         }
       }
     }

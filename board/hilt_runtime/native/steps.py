@@ -9,7 +9,7 @@ import numpy as np
 KERNELS = (
     *("copy", "fill", "take", "pack", "unpack", "fold"),
     *("table", "table_float", "quantize", "dequantize", "add", "multiply"),
-    *("max_pool", "average_pool", "global_average_pool", "conv2d", "dense"),
+    *("max_pool", "average_pool", "global_average_pool", "conv2d", "dense", "table_packed"),
     *("unary", "binary", "reduce", "softmax", "matmul", "conv", "pool", "blend", "lstm", "gru", "argmax"),
 )
 """The kernels in the order of the tables in C; a step's number is its kernel's place plus 1, and 0 is Python's."""

@@ -208,3 +208,42 @@ def test_no_library_is_loaded_from_a_folder_that_others_write(monkeypatch: pytes
 
 def test_bits_tell_zeros_apart() -> None:
     assert (bits(np.array([0.0], np.float32)) != bits(np.array([-0.0], np.float32))).any()
+
+
+@examples
+@given(st.integers(1, 3), st.integers(1, 20), st.integers(1, 30), st.sampled_from([(1, 16), (2, 8)]), seeds)
+def test_a_table_between_two_programs_is_looked_up_in_the_packed_tensor(
+    images: int, channels: int, width: int, blocks: tuple[int, int], seed: int
+) -> None:
+    batch, block = blocks
+    shape = (-(-images // batch), -(-channels // block), 2, width, batch, block)
+    first, second = np.zeros(shape, np.int8), np.full(shape, 9, np.int8)
+    plan = InferencePlan(library(), {"entries": int8(seed, 256)}, {"a": first, "b": second})
+    plan.begin({})
+    plan.add_unpack({"tensor": "t", "buffer": "a", "shape": [images, channels, 2, width]})
+    plan.add_operator(
+        {"name": "n", "op": "table", "inputs": ["t", "entries"], "outputs": ["u"], "attributes": {}}, list
+    )
+    plan.add_pack({"tensor": "u", "buffer": "b"})
+    plan.finish([], keep=False)
+    assert len(plan.builder.records) == 1
+    data = int8(seed + 1, images, channels, 2, width)
+    pack(data, first)
+    plan.run({})
+    wanted = np.zeros(shape, np.int8)
+    pack(plan.values["entries"][data.astype(np.int64) + 128], wanted)
+    np.testing.assert_array_equal(second, wanted)
+
+
+def test_tensors_that_others_read_are_not_joined() -> None:
+    first, second = np.zeros((1, 1, 1, 4, 1, 16), np.int8), np.zeros((1, 1, 1, 4, 1, 16), np.int8)
+    for outputs, keep, records in (([], False, 1), (["u"], False, 3), (["t"], False, 3), ([], True, 3)):
+        plan = InferencePlan(library(), {"entries": int8(1, 256)}, {"a": first, "b": second})
+        plan.begin({})
+        plan.add_unpack({"tensor": "t", "buffer": "a", "shape": [1, 3, 1, 4]})
+        step = {"name": "n", "op": "table", "inputs": ["t", "entries"], "outputs": ["u"], "attributes": {}}
+        plan.add_operator(step, list)
+        plan.add_pack({"tensor": "u", "buffer": "b"})
+        plan.finish(outputs, keep)
+        assert len(plan.builder.records) == records
+        assert len(plan.step_times(*plan.times())) == 3

@@ -13,6 +13,7 @@ from hilt.network.simulated import SimulatedVta
 from hilt.network.verify import WrongTensorError, compare
 from hilt.simulator.build import Form
 from hilt_runtime import InferenceError, InputError, MemoryNeededError, Network, TargetError, read_bundle
+from hilt_runtime.native.library import Engine
 
 from .graphs import BATCHED, PYNQ, SMALL, Builder, residual_network, target
 
@@ -35,6 +36,22 @@ def test_a_residual_network_is_exact_on_each_geometry(parameters: str) -> None:
     graph = builder.graph(builder.nodes[-1].outputs[0])
     on_vta = verified(graph, builder.input(), parameters)
     assert on_vta == [node.name for node in graph.nodes if node.op != "reshape"]
+
+
+def test_both_engines_give_the_same_bits_in_every_inference() -> None:
+    builder = residual_network()
+    aim = target()
+    bundle = read_bundle(compile_network(builder.graph(builder.nodes[-1].outputs[0]), aim).data, "m")
+    with SimulatedVta(aim) as device:
+        native, numpy = Network(bundle, device), Network(bundle, device, engine=Engine(None, "numpy: asked for"))
+        for seed in range(3):
+            inputs = {"x": np.random.default_rng(seed).integers(-128, 128, builder.input().shape).astype(np.int8)}
+            given, wanted = native.run(inputs), numpy.run(inputs)
+            assert [step.name for step in given.steps] == [step.name for step in wanted.steps]
+            assert all(step.began <= step.ended for step in given.steps)
+            for name, value in wanted.outputs.items():
+                np.testing.assert_array_equal(given.outputs[name], value)
+        assert set(numpy.engines().values()) == {"numpy: asked for"}
 
 
 def test_layers_beyond_an_instruction_buffer_are_several_programs(monkeypatch: pytest.MonkeyPatch) -> None:
