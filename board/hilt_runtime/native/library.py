@@ -19,7 +19,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 from hilt_runtime.native.steps import KERNELS
 
 VARIABLE = "HILT_ENGINE"
-SOURCES = ("engine.c", "move.c", "integer.c", "float.c", "engine.h", "functions.h", "vector.h")
+SOURCES = ("engine.c", "device.c", "move.c", "integer.c", "float.c", "engine.h", "functions.h", "vector.h")
 FLAGS = (
     *("-std=gnu11", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-fwrapv", "-s"),
     *("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"),
@@ -153,6 +153,12 @@ def _loaded(path: Path) -> Any:
     pointer, size = ctypes.c_void_p, ctypes.c_int64
     library.hilt_check.argtypes, library.hilt_check.restype = [pointer, size, pointer, size], size
     library.hilt_run.argtypes, library.hilt_run.restype = [pointer, size, size, pointer, pointer], size
+    word, real = ctypes.c_int32, ctypes.c_double
+    unsigned = ctypes.c_uint32
+    library.hilt_start.argtypes = [pointer, pointer, word, unsigned, unsigned, real, pointer]
+    library.hilt_start.restype = real
+    library.hilt_poll.argtypes = [pointer, pointer, word, real, pointer, pointer, pointer]
+    library.hilt_poll.restype = word
     if library.hilt_abi() != _ABI or library.hilt_kernel_count() != len(KERNELS):
         raise OSError("{} is of another version".format(path))
     return library
