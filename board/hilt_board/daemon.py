@@ -41,6 +41,7 @@ from .protocol import (
     Measure,
     Measured,
     MissingBlobs,
+    ProtocolError,
     Record,
     Reset,
     Results,
@@ -207,8 +208,18 @@ class Daemon:
             request = await self._queue.get()
             self._queued_bytes -= len(_code(request.message))
             if not request.session.closed:
-                await request.session.answer(request.number, await self._device(request.message, request.session.gone))
+                reply = await self._device(request.message, request.session.gone)
+                await self._answer(request, reply)
             self._queue.task_done()
+
+    async def _answer(self, request: "_Request", reply: Record) -> None:
+        """Send a reply; one that cannot be encoded is a failure of this request, and the next one is served."""
+        try:
+            await request.session.answer(request.number, reply)
+        except (ProtocolError, TypeError, ValueError, OverflowError) as error:
+            _LOG.exception("%s could not be encoded", type(reply).__name__)
+            text = "agent failed to encode {}: {}".format(type(reply).__name__, error)
+            await request.session.answer(request.number, AgentFailure(code="internal", message=text[:4096]))
 
     async def _device(self, message: Record, gone: asyncio.Event) -> Record:
         """Answer a request of the device. Whatever goes wrong with one request, the next one is served.

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Deque, Dict, List, Optional
 
 from .leftovers import remove_sockets
+from .log_lines import LogLines
 from .protocol import (
     Beat,
     Frame,
@@ -161,10 +162,15 @@ class WorkerProcess:
     async def kill(self) -> None:
         """End the worker and all it started."""
         self.end()
-        await self._process.wait()
+        try:
+            await asyncio.wait_for(self._process.wait(), _END_SECONDS)
+        except asyncio.TimeoutError:
+            _LOG.error("worker %d does not end: a driver holds it in the kernel", self._process.pid)
         remove_sockets(self._process.pid)
         self._connection.close()
-        await self._stderr
+        # A process that it has started may hold its standard error open for ever.
+        await asyncio.wait([self._stderr], timeout=_END_SECONDS)
+        self._stderr.cancel()
 
     async def _answer(self, seconds: float, silence: float) -> Record:
         loop = asyncio.get_event_loop()
@@ -216,10 +222,11 @@ class WorkerProcess:
     async def _log_lines(self) -> None:
         """Copy the standard error of the worker (and of its libraries) to the agent's log."""
         assert self._process.stderr is not None
+        lines = LogLines()
         while True:
             data = await self._process.stderr.read(1 << 16)
+            for line in lines.feed(data) if data else lines.end():
+                _LOG.warning("%s", line)
+                self._last_lines.append(line)
             if not data:
                 return
-            for line in data.decode("utf-8", "replace").splitlines():
-                _LOG.warning("%s", line[:1000])
-                self._last_lines.append(line[:1000])

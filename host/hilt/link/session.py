@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import logging
 import posixpath
+import select
 import socket
 import threading
 from collections.abc import Iterator, Sequence
@@ -153,10 +154,7 @@ class SshSession:
         channel = self._open(words, deadline)
         try:
             channel.shutdown_write()
-            output = self._collect(channel, deadline, words[0])
-            errors = b""
-            while channel.recv_stderr_ready() and len(errors) < _OUTPUT_BYTES:
-                errors += channel.recv_stderr(_CHUNK_BYTES)
+            output, errors = self._collect(channel, deadline, f"{words[0]} on {self.endpoint.name}")
             if not channel.status_event.wait(deadline.remaining(f"{words[0]} on {self.endpoint.name}")):
                 raise LinkTimeoutError(f"{words[0]} on {self.endpoint.name} took too long")
             status = channel.recv_exit_status()
@@ -256,15 +254,26 @@ class SshSession:
             timer.cancel()
 
     @staticmethod
-    def _collect(channel: paramiko.Channel, deadline: Deadline, task: str) -> bytes:
-        output = bytearray()
+    def _collect(channel: paramiko.Channel, deadline: Deadline, task: str) -> tuple[bytes, bytes]:
+        """Return standard output and standard error, the beginning of each.
+
+        Both are read as they come: a command that fills the window of one of them would wait for ever.
+        """
+        output, errors = bytearray(), bytearray()
+        readable = channel.fileno()
         while True:
-            channel.settimeout(deadline.remaining(task))
-            data = channel.recv(_CHUNK_BYTES)
-            if not data:
-                return bytes(output)
-            if len(output) < _OUTPUT_BYTES:
-                output += data
+            ended = channel.eof_received or channel.closed
+            if not (channel.recv_ready() or channel.recv_stderr_ready()):
+                if ended:
+                    return bytes(output), bytes(errors)
+                select.select([readable], [], [], deadline.remaining(task))
+            for ready, take, kept in (
+                (channel.recv_ready, channel.recv, output),
+                (channel.recv_stderr_ready, channel.recv_stderr, errors),
+            ):
+                if ready():
+                    data = take(_CHUNK_BYTES)
+                    kept += data[: max(_OUTPUT_BYTES - len(kept), 0)]
 
 
 def _why(error: Exception) -> str:

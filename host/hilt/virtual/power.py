@@ -41,6 +41,7 @@ class PoweredSystem:
         assert self._process.stdout is not None
         self._announcements = self._process.stdout
         os.set_blocking(self._announcements.fileno(), False)
+        self._unfinished = b""
         self._loop.add_reader(self._announcements.fileno(), self._hear)
 
     async def accepting(self, seconds: float) -> None:
@@ -73,11 +74,14 @@ class PoweredSystem:
             self._process.stdin.flush()
 
     def _hear(self) -> None:
-        lines = self._announcements.read() or b""
-        for line in lines.splitlines():
+        data: bytes | None = self._announcements.read()
+        if data is None:  # nothing to read now
+            return
+        *lines, self._unfinished = (self._unfinished + data).split(b"\n")
+        for line in filter(None, lines):
             self.ssh = json.loads(line)
             self._accepts.set()
-        if not lines:
+        if not data:
             self._loop.remove_reader(self._announcements.fileno())
 
     def _has_ended(self) -> None:

@@ -19,7 +19,8 @@ OF_A_REAL_BOARD = {
         f"hilt_board/{name}.py"
         for name in (
             *("__init__", "__main__", "bitfile", "blobs", "board", "boot", "commands", "daemon", "driver"),
-            *("execution", "extension", "home", "inspection", "journal", "leftovers", "memory", "memory_limit"),
+            *("execution", "extension", "home", "inspection", "journal", "leftovers", "log_lines"),
+            *("memory", "memory_limit"),
             *("networks", "service", "session", "unix_socket", "worker", "worker_process"),
             *(f"protocol/{name}" for name in ("__init__", "fields", "frames", "messages", "trials")),
         )

@@ -101,6 +101,10 @@ class Machine:
             await asyncio.sleep(30)
         elif name == "drop":
             process.channel.get_connection().abort()
+        elif name == "flood":
+            process.stderr.write(b"e" * int(word))
+            await process.stderr.drain()
+            process.stdout.write(b"done")
         elif name == "grumble":
             process.stderr.write(b"x" * int(word))
         process.exit(status)
@@ -183,6 +187,12 @@ def test_a_stream_tells_the_end_of_its_errors(session: SshSession) -> None:
     while stream.receive():
         pass
     assert stream.errors() == "first\nlast line"
+
+
+def test_errors_beyond_the_window_stall_no_command(session: SshSession) -> None:
+    completed = session.execute(["flood", str(6 << 20)], Deadline(20))  # paramiko's window is 2 MiB
+    assert (completed.status, completed.output) == (0, b"done")
+    assert completed.errors == b"e" * (1 << 20)
 
 
 def test_a_command_that_takes_too_long_is_given_up(session: SshSession) -> None:
