@@ -14,6 +14,7 @@ from hilt.cli.formatting import print_json
 from hilt.cli.input_options import Shapes, Values, read_shapes, read_values
 
 if TYPE_CHECKING:
+    from hilt.network.images import Images
     from hilt.network.quantize.quantizer import Quantisation
 
 
@@ -44,6 +45,11 @@ def quantize(
         float | None,
         typer.Option(min=0, max=60, help="Keep as few layers in float as bring each output to so many decibels."),
     ] = None,
+    mean: Annotated[
+        str, typer.Option(metavar="M,..", help="The model reads uint8 images: (pixel - mean) / scale, by channel.")
+    ] = "",
+    scale: Annotated[str, typer.Option(metavar="S,..", help="See --mean; pixels are 0 to 255.")] = "",
+    layout: Annotated[str, typer.Option(help="Of these images: nhwc or nchw; nhwc unless given.")] = "",
     search: Annotated[bool, typer.Option(help="Improve the scales by their effect on the outputs.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -64,6 +70,7 @@ def quantize(
         search=search,
         kept=kept,
         least_decibels=min_db,
+        images=_images(mean, scale, layout),
     )
     write_model(result, output)
     if as_json:
@@ -73,6 +80,26 @@ def quantize(
         for line in result.costs.warnings():
             typer.echo(line, err=True)
         typer.echo(f"{output}: any ONNX tool opens it; `hilt compile {output} -o FILE.hilt` makes a bundle of it")
+
+
+def _images(mean: str, scale: str, layout: str) -> Images | None:
+    """Return the images that the options describe, None without them. Raises BadParameter."""
+    from hilt.network.images import Images
+
+    if not (mean or scale or layout):
+        return None
+    if layout not in ("", "nhwc", "nchw"):
+        raise typer.BadParameter(f"--layout {layout} is neither nhwc nor nchw")
+    return Images(
+        _numbers("mean", mean) or (0.0,), _numbers("scale", scale) or (1.0,), "nchw" if layout == "nchw" else "nhwc"
+    )
+
+
+def _numbers(option: str, text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(",")) if text else ()
+    except ValueError as error:
+        raise typer.BadParameter(f"--{option} {text} is no list of numbers such as 123.7,116.3,103.5") from error
 
 
 def values_of(result: Quantisation) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hilt.network.calibration import Runner, make_calibration
+from hilt.network.calibration import CalibrationError, Runner, make_calibration
 from hilt.network.onnx_graph import load_graph
 from hilt.network.onnx_simplify import fix
 from hilt.network.quantize.statistics import signal_to_noise
@@ -25,11 +25,13 @@ class FloatModel:
 
         Raises:
             OnnxError: The file is no such model.
-            CalibrationError: The images do not fit it.
+            CalibrationError: The images do not fit it, or are bytes where it takes floats.
         """
         graph = load_tflite(path) if path.suffix == SUFFIX else load_graph(path)
         name = graph.inputs[0] if graph.inputs else ""
         fix(graph, {name: images.shape[1:]} if name else {}, {})
+        if images.dtype == np.uint8 and graph.dtypes.get(name) == "float32":
+            raise CalibrationError(f"{path} takes floats, the images are uint8: compare with a model that takes these")
         self._samples = make_calibration({name: images}, graph).samples
         self._runner = Runner(graph, graph.outputs)
 

@@ -12,6 +12,7 @@ from hilt.atomic_write import atomic_write_bytes
 from hilt.network.array_file import read_arrays
 from hilt.network.calibration import make_calibration, shapes_from
 from hilt.network.gate import check_file, check_rewritten
+from hilt.network.images import Images, as_model_reads, take_images
 from hilt.network.onnx_canonical import canonicalise
 from hilt.network.onnx_graph import OnnxGraph, load_graph, to_model
 from hilt.network.onnx_import import import_proto
@@ -33,6 +34,7 @@ def quantise_file(
     search: bool = True,
     kept: Collection[str] = (),
     least_decibels: float | None = None,
+    images: Images | None = None,
     on_step: Callable[[int, int], None] | None = None,
 ) -> Quantisation:
     """Quantise a model, float or quantised by others.
@@ -47,6 +49,7 @@ def quantise_file(
         search: Improve the scales by their effect on the outputs.
         kept: Nodes that stay in float on the processor.
         least_decibels: Keep as few further layers in float as bring each output to so many decibels.
+        images: The images that the quantised model reads in place of floats; the calibration data holds such images.
         on_step: Is called during a search with steps done and allowed.
 
     Raises:
@@ -57,15 +60,18 @@ def quantise_file(
     arrays = read_arrays(calibration)
     graph = load_tflite(path) if path.suffix == SUFFIX else load_graph(path)
     declared = dict(graph.dtypes)
-    fix(graph, {**shapes_from(arrays, graph, labels), **(shapes or {})}, values or {})
+    seen = arrays if images is None else as_model_reads(arrays, graph, images, labels)
+    fix(graph, {**shapes_from(seen, graph, labels), **(shapes or {})}, values or {})
     notes = []
     if is_quantised(graph):
         unquantise(graph)
         fix(graph, {}, {})
         notes.append("the model was quantised already: its weights were taken back to float and get new scales")
+    if images is not None:
+        take_images(graph, images)
     original = deepcopy(graph)
     canonicalise(graph)
-    notes += _changed_types(declared, graph)
+    notes += _changed_types(declared, graph) if images is None else []
     data = make_calibration(arrays, graph, labels)
     check_rewritten(original, graph, data.samples)
     return quantise(
