@@ -20,7 +20,7 @@ _FLOAT = 1
 
 @dataclass(frozen=True)
 class Images:
-    """What a network's image input is made of: value = (pixel - mean) / scale, pixels from 0 to 255.
+    """Images that a network reads: value = (pixel - mean) / scale, pixels from 0 to 255.
 
     Attributes:
         mean: One value, or one a channel.
