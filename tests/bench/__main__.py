@@ -10,12 +10,40 @@ from typing import TextIO
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import best_schedules, clock, fleet, golden, roofline, rtl, scale, schedule, trials, tui, tuner, twin
+from tests.bench import (
+    best_schedules,
+    clock,
+    engine,
+    fleet,
+    golden,
+    roofline,
+    rtl,
+    scale,
+    schedule,
+    trials,
+    tui,
+    tuner,
+    twin,
+)
 from tests.bench.figure import Sizes, Topic
 
 TOPICS: dict[str, Topic] = {
     module.TOPIC.name: module.TOPIC
-    for module in (golden, rtl, twin, schedule, roofline, clock, best_schedules, trials, fleet, tuner, scale, tui)
+    for module in (
+        golden,
+        rtl,
+        twin,
+        schedule,
+        roofline,
+        clock,
+        best_schedules,
+        trials,
+        fleet,
+        tuner,
+        scale,
+        tui,
+        engine,
+    )
 }
 _COLUMNS = ("measured", "workload", "seed", "repeats", "value", "goal")
 
