@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hilt.cli.counter import counter
 from hilt.cli.formatting import print_json
 from hilt.cli.run_network import tell
 from hilt.cli.run_options import Wait
@@ -76,7 +75,7 @@ def evaluate_network(
     if "accuracy" in scores:
         facts |= {"right": round(scores["accuracy"] * len(images)), "accuracy": scores["accuracy"]}
     if reference is not None:
-        wanted = reference.outputs(_progress(len(images), "float"))
+        wanted = reference.outputs(counter("float model", "images"))
         facts["float"] = judge.score(wanted, targets)
         facts["signal_to_noise_db"] = reference.decibels(outputs, wanted)
     if as_json:
@@ -105,7 +104,7 @@ def _inferences(
 
     name, runs = opened.inputs[0]["name"], []
     made: dict[str, list[NDArray[Any]]] = {output["name"]: [] for output in opened.outputs}
-    advance = _progress(len(images), "board")
+    advance = counter("board", "images")
     for first in range(0, len(images), _AT_ONCE):
         batch = images[first : first + _AT_ONCE]
         # Several images travel as one array; one image alone is the network's input itself.
@@ -115,23 +114,8 @@ def _inferences(
             for output, values in made.items():
                 values.append(answer.arrays[output if len(batch) == 1 else f"{number}/{output}"])
         runs += answer.runs
-        advance(first + len(batch))
+        advance(first + len(batch), len(images))
     return {output: np.stack(values) for output, values in made.items()}, runs
-
-
-def _progress(count: int, where: str) -> Callable[[int], None]:
-    """Return a function that writes images done on standard error: one line that changes on a terminal, else tenths."""
-    written = 0
-
-    def advance(done: int) -> None:
-        nonlocal written
-        if sys.stderr.isatty():
-            typer.echo(f"\r{where}: {done} of {count} images", err=True, nl=done >= count)
-        elif done >= count or done - written >= max(count // 10, 1):
-            typer.echo(f"{where}: {done} of {count} images", err=True)
-            written = done
-
-    return advance
 
 
 def _data(path: Path, bundle: Bundle, limit: int | None, metric: str) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hilt.cli import tables
+from hilt.cli.counter import counter
 from hilt.cli.files import check_folder
 from hilt.cli.formatting import print_json
 from hilt.cli.input_options import Shapes, Values, read_shapes, read_values
@@ -71,6 +72,7 @@ def quantize(
         kept=kept,
         least_decibels=min_db,
         images=_images(mean, scale, layout),
+        on_step=counter("quantising", "steps", terminal_only=True),
     )
     write_model(result, output)
     if as_json:

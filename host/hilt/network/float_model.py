@@ -35,13 +35,13 @@ class FloatModel:
         self._samples = make_calibration({name: images}, graph).samples
         self._runner = Runner(graph, graph.outputs)
 
-    def outputs(self, advance: Callable[[int], None]) -> dict[str, NDArray[Any]]:
-        """Return each output of all images, images first; `advance` is called with the images done."""
+    def outputs(self, advance: Callable[[int, int], None]) -> dict[str, NDArray[Any]]:
+        """Return each output of all images, images first; `advance` is called with images done and all."""
         made: dict[str, list[NDArray[Any]]] = {name: [] for name in self._runner.outputs}
         for number, found in enumerate(self._runner.over(self._samples)):
             for name, value in found.items():
                 made[name].append(value)
-            advance(number + 1)
+            advance(number + 1, len(self._samples))
         return {name: np.stack(values) for name, values in made.items()}
 
     def decibels(self, outputs: dict[str, NDArray[Any]], wanted: dict[str, NDArray[Any]]) -> float:

@@ -19,7 +19,7 @@ _FITTED_SAMPLES = 16
 _JUDGED_SAMPLES = 8
 _JUDGED_MACS = 2e11
 """Multiply-accumulates of the measurements, which bound their samples."""
-_MARGIN = 0.5
+_MARGIN = 1.0
 """Decibels above those asked for, since other samples may lose more."""
 _DROPPED = 24
 """Chosen layers that are tried once more in int8."""
