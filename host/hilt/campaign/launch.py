@@ -71,6 +71,7 @@ def resume(
         if campaign.state is RunState.FINISHED:
             short = campaign.uuid[:8]
             raise RunOverError(f"campaign {short} has finished; `hilt show {short}` shows it")
+        store.upgrade()
         if board is not None:
             described = boards.describe_board(board)
             for _, run in layer_runs(store, campaign, boards):

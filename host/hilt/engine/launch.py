@@ -80,6 +80,7 @@ def resume(
             return run
         if run.state is RunState.FINISHED:
             raise RunOverError(f"run {run.uuid[:8]} has finished; `hilt show {run.uuid[:8]}` shows it")
+        store.upgrade()
         if board is not None and board != run.board:
             resolve_run(run, boards.describe_board(board))
             store.move(run.uuid, board)

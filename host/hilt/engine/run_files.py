@@ -13,6 +13,7 @@ from typing import IO
 
 from hilt.engine.errors import RunBusyError
 from hilt.store import StoreWriteError
+from hilt.store.upgrade import LOCK
 
 _RESERVED_BYTES = 256 << 10
 """SQLite writes a page of 4 KiB for each table and index that a change of state touches."""
@@ -63,7 +64,7 @@ class RunFiles:
 
     @property
     def lock_path(self) -> Path:
-        return self.directory / "engine.lock"
+        return self.directory / LOCK
 
     @property
     def socket_path(self) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,7 +26,8 @@ from hilt.store.rows import (
     trial_of,
     trial_row,
 )
-from hilt.store.schema import VERIFIED, prepare
+from hilt.store.schema import MIGRATIONS, VERIFIED, prepare
+from hilt.store.upgrade import snapshot, upgrade
 from hilt.trial import Outcome, Trial
 
 FILE_NAME = "hilt.db"
@@ -50,6 +52,9 @@ _OF_RUN = "run = (SELECT id FROM runs WHERE uuid = ?)"
 class Store:
     """One database file; may be used from several threads, and by several processes at once.
 
+    A file of an older schema is read as it is. The first write brings it up to date, unless an engine uses it:
+    see `hilt.store.upgrade`.
+
     Raises StoreError (CorruptStoreError, NewerStoreError, StoreWriteError) from any call, UnknownRunError if a run
     is named that is not there. A call that raises has changed nothing.
     """
@@ -58,6 +63,9 @@ class Store:
         self.path = path
         self._now = now
         self._lock = threading.RLock()
+        self._older: sqlite3.Connection | None = None
+        """The rows of a file of an older schema, in today's tables; None for a file of today's."""
+        self._seen = 0
         _refuse_empty(path)
         is_new = not path.exists()
         with explained(path):
@@ -75,13 +83,46 @@ class Store:
 
     def _open(self) -> None:
         self._connection.row_factory = sqlite3.Row
+        if not self._is_older():
+            self._prepare()
+
+    def _prepare(self) -> None:
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = FULL")
         self._connection.execute("PRAGMA foreign_keys = ON")
         prepare(self._connection, self.path)
 
+    def _is_older(self) -> bool:
+        """Tell whether the file has tables of an older schema, and keep what they hold in `_older`."""
+        if self._connection.execute("PRAGMA user_version").fetchone()[0] not in MIGRATIONS:
+            self._forget_older()
+            return False
+        changed = self._connection.execute("PRAGMA data_version").fetchone()[0]
+        if self._older is None or changed != self._seen:
+            self._forget_older()
+            self._older, self._seen = snapshot(self._connection, self.path), changed
+            self._older.row_factory = sqlite3.Row
+        return True
+
+    def _forget_older(self) -> None:
+        if self._older is not None:
+            self._older.close()
+            self._older = None
+
+    def upgrade(self) -> None:
+        """Bring an older file up to date, with a line on standard error. Raises OlderStoreInUseError."""
+        with self._lock, explained(self.path):
+            if self._older is None:
+                return
+            line = upgrade(self._connection, self.path)
+            self._forget_older()
+            self._prepare()
+        if line:
+            sys.stderr.write(line + "\n")
+
     def close(self) -> None:
         with self._lock:
+            self._forget_older()
             self._connection.close()
 
     def __enter__(self) -> Store:
@@ -294,11 +335,14 @@ class Store:
     def rows(self, query: str, *values: object) -> list[sqlite3.Row]:
         """Return the rows of a query, for the other modules of this room."""
         with self._lock, explained(self.path):
-            return self._connection.execute(query, values).fetchall()
+            older = self._older is not None and self._is_older()
+            source = self._older if older and self._older is not None else self._connection
+            return source.execute(query, values).fetchall()
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Open a transaction, all or none, for the other modules of this room."""
+        self.upgrade()
         with self._lock, explained(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:

@@ -20,6 +20,10 @@ class NewerStoreError(StoreError):
     """The database was written by a newer hilt."""
 
 
+class OlderStoreInUseError(StoreError):
+    """The database has an older schema, and an engine of an older hilt uses it: it may only be read."""
+
+
 class StoreWriteError(StoreError):
     """The disk is full, failing, or not ours to write."""
 

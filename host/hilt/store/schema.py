@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from hilt.plain_text import plain
 from hilt.store.errors import NewerStoreError, corrupt
 
 APPLICATION_ID = 0x48494C54  # "HILT", in the file's header
@@ -203,11 +205,15 @@ def prepare(connection: sqlite3.Connection, path: Path) -> None:
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {VERSION}")
+            _sign(connection)
         else:
-            for version in range(_check(connection, path), VERSION):
-                for statement in MIGRATIONS[version]:
+            before = version_of(connection, path)
+            for older in range(before, VERSION):
+                for statement in MIGRATIONS[older]:
                     connection.execute(statement)
-                connection.execute(f"PRAGMA user_version = {version + 1}")
+                connection.execute(f"PRAGMA user_version = {older + 1}")
+            if before < VERSION:
+                _sign(connection)
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -219,17 +225,42 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
 
 
-def _check(connection: sqlite3.Connection, path: Path) -> int:
-    """Return the version of the tables."""
+def _sign(connection: sqlite3.Connection) -> None:
+    """Note the hilt that made these tables, so that an older one can name it."""
+    connection.execute("CREATE TABLE IF NOT EXISTS written_by (hilt TEXT NOT NULL) STRICT")
+    connection.execute("DELETE FROM written_by")
+    connection.execute("INSERT INTO written_by VALUES (?)", (_own_version(),))
+
+
+def _own_version() -> str:
+    try:
+        return version("hilt")
+    except PackageNotFoundError:  # sources on the path, not installed
+        return "0"
+
+
+def _writer(connection: sqlite3.Connection) -> str:
+    """Return the version of the hilt that made a newer file's tables; empty if it did not say."""
+    try:
+        row = connection.execute("SELECT hilt FROM written_by").fetchone()
+    except sqlite3.OperationalError:
+        return ""
+    return plain(str(row[0]))[:40] if row else ""
+
+
+def version_of(connection: sqlite3.Connection, path: Path) -> int:
+    """Return the version of a file's tables. Raises CorruptStoreError, NewerStoreError."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise corrupt(path, "a SQLite database of another program")
-    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version > VERSION:
+    found: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    if found > VERSION:
+        writer = _writer(connection)
+        reads = f"hilt {writer}, which wrote it, or a newer one reads it" if writer else "use the hilt that wrote it"
         raise NewerStoreError(
-            f"database {path} has schema {version} and this hilt knows {VERSION}; use the hilt that wrote it"
+            f"database {path} has schema {found} and this hilt ({_own_version()}) knows {VERSION}; {reads}"
         )
     if (finding := connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
         raise corrupt(path, finding.splitlines()[-1])
-    if version not in MIGRATIONS and version != VERSION:
-        raise corrupt(path, f"its schema says version {version}")
-    return version
+    if found not in MIGRATIONS and found != VERSION:
+        raise corrupt(path, f"its schema says version {found}")
+    return found

@@ -65,6 +65,7 @@ def test_runs_in_a_row_become_a_campaign_with_a_budget(tmp_path: Path) -> None:
             *((ordinal, second.workload, 4) for ordinal in (3, 4)),
         ], "six trials were in two batches"
         assert [len(store.trials(run.uuid)) for run in (first, second)] == [12, 6]
+        store.upgrade()
     Store(tmp_path / "new.db").close()
     assert schema_of(path) == schema_of(tmp_path / "new.db")
 
