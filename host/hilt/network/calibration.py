@@ -80,8 +80,12 @@ def shapes_from(arrays: Mapping[str, NDArray[Any]], graph: OnnxGraph, labels: st
     for name in graph.inputs:
         declared = graph.shapes.get(name)
         array = _array_of(arrays, name, graph.inputs, labels)
-        if array is not None and declared is not None and None in declared[1:] and array.ndim == len(declared):
+        if array is None or declared is None or None not in declared:
+            continue
+        if array.ndim == len(declared) and None in declared[1:]:
             shapes[name] = (declared[0] or 1, *array.shape[1:])
+        elif array.ndim == len(declared) + 1:  # whole inputs, one behind another
+            shapes[name] = array.shape[1:]
     return shapes
 
 

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 
 from hilt.cli.main import run
 from hilt.network.calibration import CalibrationError, make_calibration
-from hilt.network.onnx_graph import OnnxError
+from hilt.network.onnx_graph import OnnxError, graph_of
 from hilt.network.onnx_import import import_proto
 from hilt.network.quantize.quantizer import quantise
 
@@ -225,3 +225,12 @@ def test_without_onnx_runtime_it_says_how_to_get_it(
     assert run(command) == 2
     assert capsys.readouterr().err == ("hilt: onnxruntime is not installed; `pip install hilt[networks]` brings it\n")
     assert not (tmp_path / "q.onnx").exists()
+
+
+def test_the_datas_shape_answers_open_sizes() -> None:
+    from hilt.network.calibration import shapes_from
+
+    nodes = [helper.make_node("Conv", ["x", "w"], ["y"])]
+    graph = graph_of(model_of(nodes, {"x": (None, 3, None, None)}, {"w": normal(4, 3, 1, 1)}), "test")
+    assert shapes_from({"x": normal(5, 3, 8, 6)}, graph, "") == {"x": (1, 3, 8, 6)}
+    assert shapes_from({"x": normal(5, 2, 3, 8, 6)}, graph, "") == {"x": (2, 3, 8, 6)}
