@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from hilt.link.engine_library import engine_library, library_name
 from hilt.virtual.linux.computer import Computer
 from tests.linux.board import Desk
 from tests.linux.test_linux_board import desk, nightly
@@ -25,7 +26,9 @@ SOURCES = (
     *("pyproject.toml", "README.md", "board", "host/hilt", "bitstreams", "hls/README.md"),
     *("docs/protocol.md", "hls/golden", "hls/sim"),
     *("tests/__init__.py", "tests/conftest.py", "tests/unit/__init__.py", "tests/unit/board"),
+    *(f"tests/unit/network/{name}.py" for name in ("__init__", "engines", "test_native_engine")),
 )
+MACHINES = {"armhf": "armv7l", "arm64": "aarch64"}
 TOOLS = ("pytest", "pytest-asyncio", "pytest-timeout", "hypothesis", "platformdirs")
 NEEDS_COMPILER = "tests/unit/board/test_public_time.py"
 SECONDS = 1700.0
@@ -43,6 +46,12 @@ def packed(computer: Computer, tmp_path: Path) -> bytes:
         for name in SOURCES:
             archive.add(ROOT / name, name, filter=lambda entry: None if "__pycache__" in entry.name else entry)
         archive.add(site, "site")
+        machine = MACHINES[computer.architecture]
+        library = engine_library(machine)
+        assert library is not None, "no cross compiler: pip install ziglang"
+        entry = tarfile.TarInfo(f"board/hilt_runtime/native/{library_name(machine)}")
+        entry.size = len(library)
+        archive.addfile(entry, io.BytesIO(library))
     return buffer.getvalue()
 
 
@@ -57,6 +66,7 @@ def test_the_boards_unit_tests_pass_on_arm(desk: Desk, tmp_path: Path) -> None:
         "-p",
         "no:cacheprovider",
         "tests/unit/board",
+        "tests/unit/network/test_native_engine.py",
         f"--ignore={NEEDS_COMPILER}",
     ]
     with desk.on():

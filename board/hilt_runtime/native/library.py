@@ -19,6 +19,8 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 from hilt_runtime.native.steps import KERNELS
 
 VARIABLE = "HILT_ENGINE"
+SENT = "libhilt-{}.so"
+"""The library that is sent with the runtime, for a processor of MACHINES."""
 SOURCES = ("engine.c", "device.c", "move.c", "integer.c", "float.c", "engine.h", "functions.h", "vector.h")
 FLAGS = (
     *("-std=gnu11", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-fwrapv", "-s"),
@@ -85,9 +87,8 @@ def _sent() -> Tuple[Path, str]:
     machine = MACHINES.get(platform.machine(), platform.machine())
     if machine == "aarch64" and ctypes.sizeof(ctypes.c_void_p) == 4:
         machine = "armv7l"  # a 32-bit system on a 64-bit processor
-    name = "libhilt-{}.so".format(machine)
     try:
-        data = _resource(name)
+        data = _resource(SENT.format(machine))
     except (OSError, LookupError):
         raise LookupError("no library for {} came with the runtime".format(machine)) from None
     path = _folder() / "{}.so".format(hashlib.sha256(data).hexdigest())

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hilt import paths
-from hilt_runtime.native.library import FLAGS, MACHINES, SOURCES, source_digest
+from hilt_runtime.native.library import FLAGS, MACHINES, SENT, SOURCES, source_digest
 
 _LOG = logging.getLogger("hilt.link")
 _BUILD_SECONDS = 300
@@ -37,7 +37,7 @@ _GCC = {
 
 def library_name(machine: str) -> str:
     """Return the library's name for a processor as `uname -m` says it; empty if hilt builds none for it."""
-    return f"libhilt-{MACHINES[machine]}.so" if machine in MACHINES else ""
+    return SENT.format(MACHINES[machine]) if machine in MACHINES else ""
 
 
 @functools.cache

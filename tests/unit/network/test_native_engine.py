@@ -191,6 +191,7 @@ def test_numpy_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_a_compiler_it_is_numpy_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     monkeypatch.setenv("HILT_CACHE", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(libraries, "SENT", "no such library, {}")
     monkeypatch.setattr(libraries, "_CHOSEN", {})
     found = engine()
     assert found.library is None and "\n" not in found.reason
