@@ -15,6 +15,9 @@ from tests.unit.network.engines import RECORDS
 _TESTS = ("test_integer_operators.py", "test_processor_operators.py", "test_native_engine.py")
 
 
+_FUZZED = 200_000
+
+
 def recorded(folder: Path) -> Path:
     """Run the operators' tests and return the file of what they compared."""
     parts, records = folder / "parts", folder / "records"
@@ -33,13 +36,17 @@ def main() -> int:
         folder = Path(work)
         records = recorded(folder)
         for name, architecture, flags in (
-            ("here", "", ()),
-            ("here, address and undefined sanitizers", "", SANITIZERS),
             ("armhf (QEMU)", "armhf", ()),
             ("arm64 (QEMU)", "arm64", ()),
+            ("here", "", ()),
+            ("here, address and undefined sanitizers", "", SANITIZERS),
         ):
             done = run(build(folder, architecture, flags), architecture, str(records))
             print(f"{name}: {(done.stdout + done.stderr).strip()[-2000:]}", flush=True)
+            status |= done.returncode != 0
+        for seed in range(4):
+            done = run(folder / "replay-here", "", "--fuzz", str(_FUZZED), str(seed))
+            print(f"here, address and undefined sanitizers: {(done.stdout + done.stderr).strip()[-2000:]}", flush=True)
             status |= done.returncode != 0
         print("instructions an element or product, armhf and arm64:")
         for kernel, counts in instructions_an_element(folder).items():

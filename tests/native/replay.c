@@ -3,7 +3,7 @@
 // Runs recorded steps of the native engine and compares their results with numpy's: on an emulated processor, or under a
 // sanitizer. A record, little-endian int64 each: steps, buffers, outputs; the steps; for each buffer its bytes and
 // contents; for each output its buffer, offset, bytes, whether it is float32 (every NaN is the same), and contents.
-// replay FILE [REPEAT [RECORD]]: REPEAT runs of each, or of the one.
+// replay FILE [REPEAT [RECORD]]: REPEAT runs of each, or of the one. replay --fuzz STEPS SEED: steps of any numbers.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +12,7 @@
 
 int64_t hilt_check(const hilt_step *, int64_t, const hilt_buffer *, int64_t);
 int64_t hilt_run(const hilt_step *, int64_t, int64_t, const hilt_buffer *, double *);
+int32_t hilt_kernel_count(void);
 
 static FILE *file;
 
@@ -74,7 +75,48 @@ static int replay(int64_t repeat) {
   return good;
 }
 
+static uint64_t state;
+
+// Returns a number below a bound: small ones most of the time.
+static int64_t drawn(uint64_t bound) {
+  state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+  return (int64_t)(state % bound);
+}
+
+static int64_t odd_number(void) {
+  static const int64_t odd[] = {-1, INT64_MIN, INT64_MAX, INT64_C(1) << 31, INT64_C(1) << 40, 127, -128, 255};
+  return drawn(40) == 0 ? odd[drawn(sizeof odd / sizeof *odd)] : drawn(2) ? drawn(3) : drawn(12);
+}
+
+// Runs steps of any numbers on buffers of exactly their bytes: those that hilt_check accepts keep within them.
+static int fuzz(int64_t steps, int64_t seed) {
+  int64_t accepted = 0;
+  state = (uint64_t)seed * UINT64_C(0x9E3779B97F4A7C15) + 1;
+  for (int64_t i = 0; i < steps; ++i) {
+    hilt_step step = {.kernel = (int32_t)(1 + drawn(hilt_kernel_count())), .count = (int32_t)(1 + drawn(7))};
+    hilt_buffer table[HILT_BUFFERS];
+    double times[2];
+    for (int32_t k = 0; k < step.count; ++k) {
+      int64_t bytes = drawn(3) ? drawn(64) * 8 : 1024 + drawn(4096);
+      uint8_t *data = room(bytes);
+      for (int64_t at = 0; at < bytes; ++at) data[at] = (uint8_t)drawn(drawn(2) ? 2 : 256);
+      table[k] = (hilt_buffer){(uint64_t)(uintptr_t)data, bytes};
+      step.buffers[k] = k;
+    }
+    for (int k = 0; k < HILT_NUMBERS; ++k) step.p[k] = odd_number();
+    for (int k = 0; k < 4; ++k) step.f[k] = (double)drawn(5) / 2;
+    if (hilt_check(&step, 1, table, step.count) == -1) {
+      ++accepted;
+      hilt_run(&step, 0, 1, table, times);
+    }
+    for (int32_t k = 0; k < step.count; ++k) free((void *)(uintptr_t)table[k].data);
+  }
+  printf("%lld steps of any numbers, %lld accepted\n", (long long)steps, (long long)accepted);
+  return 0;
+}
+
 int main(int count, char **words) {
+  if (count > 3 && strcmp(words[1], "--fuzz") == 0) return fuzz(atoll(words[2]), atoll(words[3]));
   if (count < 2 || (file = fopen(words[1], "rb")) == NULL) return 2;
   int64_t repeat = count > 2 ? atoll(words[2]) : 1, only = count > 3 ? atoll(words[3]) : -1, wrong = 0;
   int64_t records = 0;
