@@ -45,7 +45,7 @@ def home() -> Path:
     It is its owner's alone: made with mode 0700, and tightened to that, with its entries, if it was there before.
 
     Raises:
-        UnusableFolderError: It cannot be made, or is a folder that all users share.
+        UnusableFolderError: It cannot be made, is a folder that all users share, or belongs to another user.
     """
     path = _made("HILT_HOME", platformdirs.user_data_dir("hilt"))
     _tighten(path)
@@ -77,10 +77,18 @@ def _tighten(path: Path) -> None:
     status = path.stat()
     if status.st_mode & stat.S_ISVTX or path.resolve() == Path(path.anchor or "/").resolve():
         raise UnusableFolderError(f"{path} is shared by all users; set HILT_HOME to a folder of your own")
-    if status.st_uid != os.geteuid() or not status.st_mode & _OTHERS:
+    if status.st_uid != os.geteuid():
+        raise UnusableFolderError(
+            f"{path} belongs to user {status.st_uid}, who could change what hilt runs; set HILT_HOME to a folder of "
+            "your own"
+        )
+    if not status.st_mode & _OTHERS:
         return
     with contextlib.suppress(OSError):  # a file system without rights, or one that is read-only
         path.chmod(stat.S_IMODE(status.st_mode) & ~_OTHERS)
+    if path.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise UnusableFolderError(f"others may write to {path}, and its rights cannot be changed; set HILT_HOME anew")
+    with contextlib.suppress(OSError):
         for entry in path.iterdir():
             mode = entry.lstat().st_mode
             if stat.S_ISREG(mode) or stat.S_ISDIR(mode):

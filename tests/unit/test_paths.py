@@ -62,6 +62,17 @@ def test_a_folder_of_all_users_is_refused_and_stays_as_it_is(home: Path) -> None
     assert mode(home) == 0o1777
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+@pytest.mark.parametrize("rights", [0o700, 0o755, 0o777])
+def test_a_folder_of_another_user_is_refused_and_stays_as_it_is(home: Path, rights: int) -> None:
+    home.mkdir()
+    home.chmod(rights)
+    os.chown(home, 65534, 65534)
+    with pytest.raises(paths.UnusableFolderError, match="belongs to user 65534, .*; set HILT_HOME to a folder of your"):
+        paths.home()
+    assert mode(home) == rights and not list(home.iterdir())
+
+
 def test_the_root_folder_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HILT_HOME", "/")
     with pytest.raises(paths.UnusableFolderError):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from time import monotonic, time
 from typing import Protocol, runtime_checkable
@@ -20,6 +21,7 @@ from hilt.engine.events import EngineCommand, Event, Logged, RunProgress, StateC
 from hilt.engine.remeasure import MAX_LOSSES, Remeasurer
 from hilt.engine.run_control import Control
 from hilt.engine.run_statistics import RunStatistics
+from hilt.engine.tuner_calls import AbandonedError, TunerCalls
 from hilt.measure import Measurer, Request
 from hilt.schedule.checks import Rejected
 from hilt.store import Run, RunState, Store, Trial
@@ -123,6 +125,7 @@ class TuningLoop:
         self._store = store
         self._control = control
         self._publish = publish
+        self._calls = TunerCalls(control)
         self.asked = 0
         """Trials so far, those on record included."""
         self._untold = {trial.ordinal: trial for trial in store.trials(run.uuid)}
@@ -164,7 +167,7 @@ class TuningLoop:
                 following = self.ask(self._next_count)
                 measuring = pool.submit(self.measure, following)
             current = following
-        return True
+        return not self._calls.abandoned
 
     @property
     def _next_count(self) -> int:
@@ -173,13 +176,22 @@ class TuningLoop:
     def ask(self, count: int) -> TrialBatch:
         """Ask for at most so many configurations, lower those not on record, and record the rejected ones."""
         began = monotonic()
-        batch = TrialBatch(self.asked, self._tuner.ask(count) if count else [])
+        batch = TrialBatch(self.asked, self._answer(count) if count else [])
         self.asked += len(batch.indices)
         self._compare_with_record(batch)
         self._lower(batch)
         if batch.first:  # the board does not wait for the first answer alone
             self._thinking += monotonic() - began
         return batch
+
+    def _answer(self, count: int) -> Sequence[int]:
+        """Return the tuner's answer; none if a stop came and it hangs."""
+        try:
+            return self._calls.run(lambda: self._tuner.ask(count))
+        except AbandonedError:
+            text = f"tuner {self._run.tuner} gives no answer, and the run was stopped: its call is given up"
+            self._publish(Logged("warning", text, time()))
+            return []
 
     def _compare_with_record(self, batch: TrialBatch) -> None:
         for ordinal, index in batch.trials():
@@ -305,14 +317,21 @@ class TuningLoop:
         """Tell the tuner the results of a measured batch."""
         began = monotonic()
         trials = [self._untold.pop(ordinal) for ordinal, _ in batch.trials()]
-        self._tuner.tell([Feedback(trial.index, trial.outcome, trial.microseconds) for trial in trials])
-        confidence = self._tuner.confidence() if isinstance(self._tuner, HasConfidence) else None
-        assessment = assess(self._tuner)
+        with suppress(AbandonedError):
+            self._tell(batch, trials, began)
+
+    def _tell(self, batch: TrialBatch, trials: Sequence[Trial], began: float) -> None:
+        feedback = [Feedback(trial.index, trial.outcome, trial.microseconds) for trial in trials]
+        self._calls.run(lambda: self._tuner.tell(feedback))
+        confidence, assessment = self._calls.run(self._state_of_tuner)
         text = "" if assessment is None else assessment.text
         self._statistics.told(batch.first + len(trials), self._thinking + monotonic() - began)
         self._thinking = 0.0
         self._statistics.confident(batch.first + len(trials), confidence)
         self._publish(TunerUpdated(batch.first + len(trials), confidence, time(), text))
+
+    def _state_of_tuner(self) -> tuple[float | None, Assessment | None]:
+        return self._tuner.confidence() if isinstance(self._tuner, HasConfidence) else None, assess(self._tuner)
 
 
 def assess(tuner: Tuner) -> Assessment | None:

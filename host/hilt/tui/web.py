@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 import secrets
 import shlex
 import sys
@@ -35,21 +37,21 @@ def serve(identifier: str | None, port: int) -> None:
     hosts = {f"{HOST}:{port}", f"localhost:{port}"}
     policy = _policy(hosts)
     address = f"http://{HOST}:{port}/"
-    token, cookie = secrets.token_urlsafe(_TOKEN_BYTES), secrets.token_urlsafe(_TOKEN_BYTES)
+    entrance, cookie = _Entrance(address), secrets.token_urlsafe(_TOKEN_BYTES)
     cookie_name = f"hilt-{port}"
 
     @web.middleware  # type: ignore[untyped-decorator,unused-ignore]
     async def only_from_here(request: web.Request, handler: object) -> web.StreamResponse:
         """Refuse pages of other sites in the same browser, and clients without the token.
 
-        A page is refused whatever name it has for 127.0.0.1. A client needs the token of the printed address, or
-        the cookie that
-        it was exchanged for.
+        A page is refused whatever name it has for 127.0.0.1. A client needs the token of the printed address, which
+        is good for one exchange, or the cookie that it was exchanged for.
         """
         origin = request.headers.get("Origin")
         if request.host not in hosts or (origin is not None and origin.partition("://")[2] not in hosts):
             raise web.HTTPForbidden(text="hilt is served to its own page only")
-        if _equal(request.query.get("token", ""), token):
+        if entrance.take(request.query.get("token", "")):
+            print_address("hilt for another browser is at")
             entering = web.HTTPFound(address)
             entering.set_cookie(cookie_name, cookie, httponly=True, samesite="Strict", path="/")
             raise entering
@@ -60,6 +62,10 @@ def serve(identifier: str | None, port: int) -> None:
             response.headers["Content-Security-Policy"] = policy
         return response
 
+    def print_address(words: str) -> None:
+        sys.stdout.write(f"{words} {entrance.address}\n")
+        sys.stdout.flush()
+
     class LocalServer(Server):  # type: ignore[misc,unused-ignore]
         async def _make_app(self) -> web.Application:
             application: web.Application = await super()._make_app()
@@ -68,20 +74,46 @@ def serve(identifier: str | None, port: int) -> None:
 
         async def on_startup(self, app: web.Application) -> None:
             """Print the address, with the token that it takes to enter."""
-            self.console.print(f"hilt is at {address}?token={token}", highlight=False, soft_wrap=True)
+            print_address("hilt is at")
             self.console.print("Whoever has this address steers your runs. Ctrl-C ends it.", highlight=False)
 
     # textual-serve takes a shell's command line: every word of it is quoted.
     words = [sys.executable, "-m", "hilt.tui", *([identifier] if identifier else [])]
+    logging.getLogger("aiohttp.access").addFilter(_without_tokens)
     try:
         LocalServer(shlex.join(words), host=HOST, port=port, title="hilt").serve()
     except OSError as error:
         raise SettingsError(f"port {port} cannot be served on ({error.strerror}); --port takes another") from None
 
 
+class _Entrance:
+    """The address that lets one browser in; each browser that enters makes a new one."""
+
+    def __init__(self, page: str) -> None:
+        self._page = page
+        self._token = secrets.token_urlsafe(_TOKEN_BYTES)
+
+    @property
+    def address(self) -> str:
+        return f"{self._page}?token={self._token}"
+
+    def take(self, given: str) -> bool:
+        """Return whether the token is the right one; then it is used up."""
+        right = _equal(given, self._token)
+        if right:
+            self._token = secrets.token_urlsafe(_TOKEN_BYTES)
+        return right
+
+
 def _equal(given: str, secret: str) -> bool:
-    """Compare in a time that tells nothing of the secret."""
-    return secrets.compare_digest(given.encode(), secret.encode())
+    """Compare in a time that tells nothing of the secret. `given` may hold bytes that are no text."""
+    return secrets.compare_digest(given.encode(errors="backslashreplace"), secret.encode())
+
+
+def _without_tokens(record: logging.LogRecord) -> bool:
+    """Hide tokens in a line of the access log."""
+    record.msg, record.args = re.sub(r"token=[^\s&\"]+", "token=...", record.getMessage()), ()
+    return True
 
 
 def _policy(hosts: set[str]) -> str:

@@ -11,11 +11,13 @@ import pytest
 
 from hilt.engine.events import EngineCommand, Logged
 from hilt.engine.run_control import Control, closed_at_stop, opened_unless_stopped
+from hilt.engine.tuner_calls import TunerCalls
 from hilt.measure import Report, Request
 from hilt.trial import Outcome, Result
+from hilt.tune import Feedback
 
 from .table import TableMeasurer, description
-from .test_loop import Bench
+from .test_loop import BUDGET, Bench, GreedyTuner
 
 HEARD_SECONDS = 2.0
 
@@ -89,3 +91,50 @@ def test_a_run_on_a_dead_board_stops_and_can_be_resumed(tmp_path: Path) -> None:
     assert time.monotonic() - began < HEARD_SECONDS
     assert not [event for event in bench.events if isinstance(event, Logged)]  # nobody is told of a lost board
     assert bench.session()
+
+
+class Hanging(GreedyTuner):
+    """A tuner whose third question, or second result, never ends."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__()
+        self._where = where
+        self._calls_left = 2
+        self.hangs, self.go_on = threading.Event(), threading.Event()
+
+    def _perhaps(self, where: str) -> None:
+        self._calls_left -= where == self._where
+        if self._calls_left < 0:
+            self.hangs.set()
+            self.go_on.wait(60)
+
+    def ask(self, count: int) -> list[int]:
+        self._perhaps("ask")
+        return super().ask(count)
+
+    def tell(self, feedback: Sequence[Feedback]) -> None:
+        self._perhaps("tell")
+        super().tell(feedback)
+
+
+@pytest.mark.parametrize("where", ["ask", "tell"])
+def test_a_stop_does_not_wait_for_a_tuner_that_hangs(
+    tmp_path: Path, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hilt.engine.tuner_calls.GRACE_SECONDS", 0.2)
+    bench, control, tuner = Bench(tmp_path / "hilt.db"), Control(), Hanging(where)
+    threading.Thread(target=lambda: tuner.hangs.wait(20) and control.obey(EngineCommand.STOP)).start()
+    began = time.monotonic()
+    assert not bench.session(control=control, tuner=tuner)
+    assert time.monotonic() - began < HEARD_SECONDS
+    tuner.go_on.set()
+    assert bench.session(), "the stopped run goes on with a tuner that answers"
+    assert len(bench.trials) == BUDGET
+
+
+def test_an_error_of_the_tuner_is_the_runs() -> None:
+    def fail() -> None:
+        raise LookupError("no such knob")
+
+    with pytest.raises(LookupError, match="no such knob"):
+        TunerCalls(Control()).run(fail)

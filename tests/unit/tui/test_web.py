@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import logging
 import os
 import re
 import shutil
@@ -17,12 +18,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from email.message import Message
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from hilt.engine.errors import SettingsError
 from hilt.store import UnknownRunError
-from hilt.tui.web import serve
+from hilt.tui.web import _without_tokens, serve
 
 from .live import UUID, make_run
 
@@ -30,18 +32,32 @@ pytest.importorskip("textual_serve", reason="the extra `web` is not installed")
 _CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Served:
-    """A server's port, and the token of the address that it printed."""
+    """A server's port, and the token of the address that it printed last."""
 
     port: int
     token: str
+    printed: IO[str]
+    errors: IO[str]
 
-    def cookie(self) -> str:
-        """Enter with the token and return the cookie that comes for it."""
+    def enter(self) -> Message:
+        """Enter with the token, which is then used up, and return the headers."""
         found, _, headers = ask(self.port, f"/?token={self.token}")
         assert found == 302 and headers["Location"] == f"http://127.0.0.1:{self.port}/"
-        return headers["Set-Cookie"].partition(";")[0]
+        self.renew()
+        return headers
+
+    def renew(self) -> None:
+        """Read the next token, after a browser has entered."""
+        pattern = re.compile(r"hilt for another browser is at http.*token=(.*)\n")
+        while not (found := pattern.fullmatch(self.printed.readline())):
+            pass
+        self.token = found[1]
+
+    def cookie(self) -> str:
+        """Enter and return the cookie."""
+        return self.enter()["Set-Cookie"].partition(";")[0]
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +74,13 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         ordinal = free.getsockname()[1]
     code = f"from hilt.tui.web import serve; serve({UUID!r}, {ordinal})"
     environment = os.environ | {"HILT_HOME": str(home)}
-    with subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True) as server:
+    errors = (home / "errors").open("w+")
+    with (
+        errors,
+        subprocess.Popen(
+            [sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as server,
+    ):
         try:
             assert server.stdout is not None
             printed = server.stdout.readline()
@@ -72,7 +94,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
                 except OSError:
                     assert server.poll() is None and time.monotonic() < deadline
                     time.sleep(0.1)  # a port cannot be awaited
-            yield Served(ordinal, token[1])
+            yield Served(ordinal, token[1], server.stdout, errors)
         finally:
             server.terminate()
 
@@ -154,8 +176,23 @@ def test_the_websocket_opens_with_the_cookie_of_the_token(served: Served) -> Non
         assert connection.recv(64).startswith(b"HTTP/1.1 101 ")
 
 
+def test_a_token_is_good_for_one_exchange_and_no_log_has_it(served: Served) -> None:
+    used = served.token
+    served.enter()
+    assert served.token != used
+    assert status(served.port, f"/?token={used}") == 403
+    assert status(served.port, "/", Cookie=f"hilt-{served.port}=\xff\xfe") == 403
+    served.errors.seek(0)
+    assert used not in served.errors.read()
+
+
+def test_the_access_log_hides_tokens() -> None:
+    record = logging.LogRecord("aiohttp.access", logging.INFO, "", 1, '"GET %s HTTP/1.1" 302', ("/?token=abc",), None)
+    assert _without_tokens(record) and record.getMessage() == '"GET /?token=... HTTP/1.1" 302'
+
+
 def test_no_script_of_a_page_reads_the_cookie_and_no_other_site_sends_it(served: Served) -> None:
-    headers = ask(served.port, f"/?token={served.token}")[2]
+    headers = served.enter()
     assert "HttpOnly" in headers["Set-Cookie"] and "SameSite=Strict" in headers["Set-Cookie"]
     assert served.token not in headers["Set-Cookie"]
 
@@ -215,6 +252,7 @@ def test_a_browser_draws_it(served: Served) -> None:
         answered: list[str] = []
         page.on("response", lambda response: answered.append(response.url))
         page.goto(f"http://127.0.0.1:{port}/?token={served.token}")
+        served.renew()
         page.wait_for_selector("body.-first-byte", timeout=120_000)  # the terminal has begun to draw
         page.wait_for_selector(".textual-terminal.-connected")
         deadline = time.monotonic() + 120
