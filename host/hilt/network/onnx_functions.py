@@ -7,6 +7,8 @@ from typing import Any
 
 from hilt_runtime import operators
 
+_OWN = frozenset(("DynamicQuantizeLinear",))
+"""Operators that `unquantise` takes back to float."""
 _MOST_ROUNDS = 4
 """Functions that call functions."""
 
@@ -25,17 +27,28 @@ def inline_functions(model: Any) -> Any:
             break
         wanted = [("", name) for name in names]
         try:
-            typed = onnx.shape_inference.infer_shapes(model)
+            typed = _with_types(onnx.shape_inference.infer_shapes(model))
             model = onnx.inliner.inline_selected_functions(typed, wanted, inline_schema_functions=True)
         except (RuntimeError, onnx.shape_inference.InferenceError):
             break  # a definition needs a type that stays open: the operator is refused by name
     return model
 
 
+def _with_types(model: Any) -> Any:
+    """Return the model with the types of its constants declared: the inliner reads no initialisers."""
+    import onnx
+
+    known = {value.name for value in (*model.graph.input, *model.graph.value_info)}
+    for each in model.graph.initializer:
+        if each.name not in known:
+            model.graph.value_info.append(onnx.helper.make_tensor_value_info(each.name, each.data_type, each.dims))
+    return model
+
+
 def _is_defined(node: Any, opset: int) -> bool:
     import onnx
 
-    if node.domain or node.op_type in operators.OPERATORS:
+    if node.domain or node.op_type in _OWN or node.op_type in operators.OPERATORS:
         return False
     try:
         schema = onnx.defs.get_schema(node.op_type, opset)

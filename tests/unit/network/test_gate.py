@@ -48,7 +48,7 @@ def test_the_right_file_passes_and_is_written(quantised, tmp_path):
 
 
 def test_other_weights_in_the_file_are_refused(quantised):
-    with pytest.raises(WrongFileError, match="output y of the file, read back, differs"):
+    with pytest.raises(WrongFileError, match="output y of the file, read back, "):
         check_file(with_constants(quantised.graph, -1), quantised.model, quantised.samples)
 
 
