@@ -76,6 +76,9 @@ def skip(
 def resume(
     identifier: Identifier,
     board: Annotated[str | None, typer.Option(help="Go on with another board of the same kind.")] = None,
+    anew: Annotated[
+        bool, typer.Option("--anew", help="Begin a new run with the same settings, where the board has changed.")
+    ] = False,
     output: Output = None,
     wait: Wait = False,
     detach: Detach = False,
@@ -98,13 +101,16 @@ def resume(
         output_folder(output)
     if record.state is not RunState.FINISHED and not RunFiles(home, record.uuid).is_running():
         confirm_host_key(board or known)
+    if anew and isinstance(record, Campaign):
+        raise typer.BadParameter("--anew is for runs; `hilt campaign` begins a campaign")
     if isinstance(record, Campaign):
         if record.state is not RunState.FINISHED:
             record = campaign_launch.resume(record.uuid, home, board=board, wait=wait)
         raise typer.Exit(attend_campaign(home, record, detach=detach, as_json=as_json, output=output, wake=True))
     uuid = record.uuid
+    begin = launch.begin_anew if anew else launch.resume
     started = attend_run(
-        home, lambda: launch.resume(uuid, home, board=board, wait=wait), detach=detach, as_json=as_json, wake=True
+        home, lambda: begin(uuid, home, board=board, wait=wait), detach=detach, as_json=as_json, wake=True
     )
     raise typer.Exit(started)
 

@@ -8,6 +8,7 @@ import select
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -17,8 +18,9 @@ from hilt.engine.errors import EngineStartError, RunOverError
 from hilt.engine.events import FailureCause
 from hilt.engine.process import Boards
 from hilt.engine.run_files import RunFiles
-from hilt.engine.run_spec import RunSpec, make_run, resolve_run
+from hilt.engine.run_spec import RunSpec, make_run, resolve_run, spec_of
 from hilt.store import Run, RunState, Store, database_path
+from hilt.store.labels import Labels, labels_of, set_labels
 
 ENGINE = (sys.executable, "-m", "hilt.engine")
 _START_SECONDS = 60.0
@@ -85,6 +87,32 @@ def resume(
             resolve_run(run, boards.describe_board(board))
             store.move(run.uuid, board)
     spawn_unless_served(run.uuid, home, engine, wait=wait)
+    return run
+
+
+def begin_anew(
+    identifier: str,
+    home: Path,
+    *,
+    board: str | None = None,
+    wait: bool = False,
+    boards: Boards = measure,
+    engine: Sequence[str] = ENGINE,
+) -> Run:
+    """Start a new run with a run's settings on its board as it is now; the old run stays as it is.
+
+    Results of the old run are not taken over: another bitstream has other latencies.
+
+    Raises UnknownRunError and the errors of `start`.
+    """
+    with Store(database_path(home)) as store:
+        old = store.run(identifier)
+    settings = spec_of(old)
+    settings = replace(settings, board=board) if board is not None else settings
+    run = start(settings, home, wait=wait, boards=boards, engine=engine)
+    with Store(database_path(home)) as store:
+        labels = labels_of(store, old.uuid)
+        set_labels(store, run.uuid, Labels(labels.tags, f"began anew from {old.uuid[:8]}"))
     return run
 
 

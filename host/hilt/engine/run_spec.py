@@ -178,7 +178,7 @@ def resolve_run(run: Run, board: BoardDescription) -> RunTask:
     if differences:
         raise RunMismatchError(
             f"run {run.uuid[:8]} does not fit the board and settings here: {'; '.join(differences)}. "
-            f"Bring back the board and settings it began with, or begin a new run"
+            f"Bring back the board and settings it began with, or begin it anew: `hilt resume {run.uuid[:8]} --anew`"
         )
     return task
 

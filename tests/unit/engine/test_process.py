@@ -38,6 +38,7 @@ from hilt.engine.run_files import RunFiles
 from hilt.engine.run_spec import RunSpec
 from hilt.engine.server import MAX_UNSENT_BYTES, EngineServer
 from hilt.store import Run, RunState, Store, Trial, database_path
+from hilt.store.labels import labels_of
 from hilt.trial import Outcome
 
 from .table import FREE, GATE, WORKLOAD, TableBoards
@@ -388,6 +389,21 @@ def test_resume_is_refused_with_both_values(tmp_path: Path, gate: Gate) -> None:
     assert (finished.state, len(trials)) == (RunState.FINISHED, 40)
     with pytest.raises(RunOverError, match="has finished"):
         resume(tmp_path, run.uuid)
+
+
+def test_a_run_whose_board_has_changed_begins_anew(tmp_path: Path, gate: Gate) -> None:
+    gate.shut()
+    old = start(tmp_path, board="table:one")
+    stop(tmp_path, old, gate)
+    old, kept = to_the_end(tmp_path, old)
+    with pytest.raises(RunMismatchError, match=f"begin it anew: `hilt resume {old.uuid[:8]} --anew`"):
+        resume(tmp_path, old.uuid, board="table:two")
+    new = launch.begin_anew(old.uuid, tmp_path, board="table:two", boards=TableBoards(), engine=ENGINE)
+    new, trials = to_the_end(tmp_path, new)
+    assert (new.state, len(trials), new.board, new.seed) == (RunState.FINISHED, 40, "table:two", old.seed)
+    with Store(database_path(tmp_path)) as store:
+        assert labels_of(store, new.uuid).note == f"began anew from {old.uuid[:8]}"
+        assert (store.run(old.uuid), store.trials(old.uuid)) == (old, kept)
 
 
 def test_a_run_may_move_to_another_board_of_the_same_kind(tmp_path: Path, gate: Gate, undisturbed: list[Trial]) -> None:
