@@ -23,7 +23,7 @@ _FILLS = (
     "occupancy.inp", "occupancy.wgt", "occupancy.acc", "occupancy.uop", "bytes.all",
 )  # fmt: skip
 """Hidden features whose range must be seen: the fill of each buffer, and the traffic."""
-_EDGES = (0.08, 0.25, 0.5, 0.75, 0.92)
+_EDGES = (0.04, 0.1, 0.25, 0.5, 0.75, 0.9, 0.96)
 """Quantiles that cut a number's range into parts."""
 _MODULI = (2, 3, 4)
 _TOGETHER = 3
