@@ -34,6 +34,7 @@ from hilt.network.random_inputs import random_inputs
 from hilt.network.reference import evaluate
 from hilt.network.verify import Verified, compare
 from hilt.report.campaign_inference import INFERENCE
+from hilt.report.network_stage import NetworkStage
 from hilt.schedule import Workload, convolution, workload_of
 from hilt.store import Campaign, Store
 from hilt_runtime import read_bundle
@@ -44,6 +45,7 @@ GRAPH = "network.graph"
 _BEST = 3
 """Schedules of a layer that are measured once more."""
 _FASTEST = "each layer's fastest schedule"
+_PHASES = 6
 _INFERENCES = 2
 """A bundle's inferences: the first is cold."""
 _SLOWER = 1.05
@@ -153,23 +155,25 @@ def end_with_bundle(
     graph = read_graph((home / "runs" / campaign.uuid / GRAPH).read_bytes())
     inputs = random_inputs(graph)
     candidates = tuned_schedules(store, campaign, most=_BEST)
-    with BoardRunner(board, listen) as runner:
+    with BoardRunner(board, listen) as runner, NetworkStage(home, campaign.uuid, _PHASES, tell) as stage:
+        stage.next("the board's processor")
         measure_processor(runner)
         target = target_of(board)
 
         def compiled(words: str, tuned: Tuned, by_node: ByNode | None = None) -> Compiled:
-            return compile_network(graph, target, tuned, lambda line: tell(f"bundle of {words}: {line}"), by_node)
+            stage.next(f"the bundle of {words}")
+            return compile_network(graph, target, tuned, stage.part, by_node)
 
         fallback = compiled("the fallback schedules", tuned_schedules(store, campaign, fallback=True))
-        tell("measuring the layers in the form that the network has")
-        measured = _measure_layers(graph, fallback, candidates, runner)
+        stage.next("the layers in the form that the network has")
+        measured = _measure_layers(graph, fallback, candidates, runner, stage.part)
         best = {name: [knobs for _, knobs in options[:1]] for name, options in measured.items()}
         several = {name: [knobs for _, knobs in options] for name, options in measured.items()}
         bundles = {
             words: compiled(words, candidates, by_node)
             for words, by_node in ((_FASTEST, best), ("schedules chosen together", several))
         }
-        tell("running the three bundles")
+        stage.next("inferences of the three bundles")
         before = _profile(fallback, runner, inputs, _INFERENCES)[0]
         runs = {name: _profile(made, runner, inputs, _INFERENCES) for name, made in bundles.items()}
     chosen = min(runs, key=lambda name: runs[name][0].vta)
@@ -186,7 +190,9 @@ def end_with_bundle(
     return ending
 
 
-def _measure_layers(graph: Graph, compiled: Compiled, tuned: Tuned, runner: BoardRunner) -> dict[str, list[Measured]]:
+def _measure_layers(
+    graph: Graph, compiled: Compiled, tuned: Tuned, runner: BoardRunner, tell: Callable[[str], None]
+) -> dict[str, list[Measured]]:
     """Return each layer's schedules with their microseconds as the network runs them, fastest first, by node.
 
     Layers of one form are measured once. A schedule that leaves no room for a residual is left out.
@@ -199,6 +205,7 @@ def _measure_layers(graph: Graph, compiled: Compiled, tuned: Tuned, runner: Boar
         if form is None:
             continue
         if form not in known:
+            tell(f"layer {placement.node.name} in the form that the network has")
             alone = single_layer(graph, placement.node)
             assert isinstance(placement.layer, VtaLayer)
             options, _ = tuned_options(placement.layer, tuned, accelerator)

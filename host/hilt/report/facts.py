@@ -138,6 +138,16 @@ def facts_of_run(store: Store, run: Run) -> Facts:
     return Facts((_run_facts(store, run, result),), _events(store, run.uuid))
 
 
+def campaign_curve(store: Store, result: CampaignResult) -> list[tuple[int, float]]:
+    """Return the latency of the network over the trials of all layers: Facts.total_curve. Raises StoreError."""
+    runs = tuple(
+        RunFacts(layer.run, store.trials(layer.run.uuid), None, {}, 0.0, layer)
+        for layer in result.layers
+        if layer.run is not None
+    )
+    return Facts(runs, (), result, slices(store, result.campaign.uuid)).total_curve if len(runs) else []
+
+
 def facts_of_campaign(store: Store, result: CampaignResult) -> Facts:
     """Return the facts of a campaign. Raises StoreError."""
     uuid = result.campaign.uuid

@@ -183,13 +183,14 @@ class HiltApp(App[None]):
         if name == "runs":
             screen = _loaded("runs_screen.RunsScreen")(self._home, self._store)
             return screen
-        if name == "campaign":
+        if name in ("campaign", "network"):
             view = self._watch.view if self._watch is not None else None
             campaign = self._campaign or (view.run.campaign if view else None)
             if view is not None and campaign is None:
                 text = f"run {view.short_id} belongs to no campaign: the newest campaign is shown"
                 self.notify(text, severity="warning", timeout=5)
-            screen = _loaded("campaign_screen.CampaignScreen")(self._home, self._store, campaign)
+            kind = "campaign_screen.CampaignScreen" if name == "campaign" else "network_screen.NetworkScreen"
+            screen = _loaded(kind)(self._home, self._store, campaign)
             return screen
         return self._run_page(name)
 

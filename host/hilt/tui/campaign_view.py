@@ -9,6 +9,7 @@ from hilt.engine.campaign_results import CampaignResult, LayerResult, load_resul
 from hilt.engine.run_files import RunFiles
 from hilt.report.campaign_inference import CampaignInference, load_inference
 from hilt.report.network_latency import NetworkFigure, layer_share, network_figure
+from hilt.report.network_stage import stage_text
 from hilt.store import Campaign, RunState, Store
 
 _ENDED = (RunState.FINISHED, RunState.STOPPED, RunState.FAILED)
@@ -22,6 +23,8 @@ class CampaignView:
     live: bool
     live_runs: frozenset[str]
     inference: CampaignInference | None = None
+    stage: str = ""
+    """The phase of its last stage, which makes the network's bundle, while that goes on."""
     silent: bool = False
     """A flag: its engine answers no more."""
 
@@ -32,7 +35,7 @@ class CampaignView:
         runs = [layer.run.uuid for layer in result.layers if layer.run is not None]
         live_runs = frozenset(uuid for uuid in runs if RunFiles(home, uuid).is_running())
         live = RunFiles(home, campaign.uuid).is_running()
-        return cls(result, live, live_runs, load_inference(store, campaign.uuid))
+        return cls(result, live, live_runs, load_inference(store, campaign.uuid), stage_text(home, campaign.uuid))
 
     @property
     def figure(self) -> NetworkFigure:
@@ -72,6 +75,8 @@ class CampaignView:
     def state_words(self) -> str:
         """The state for people."""
         campaign = self.result.campaign
+        if self.stage:
+            return f"NETWORK {self.stage}"
         if self.live and self.silent:
             return "NOT ANSWERING: an engine holds it; is its process stopped?"
         if not self.live and campaign.state not in _ENDED:

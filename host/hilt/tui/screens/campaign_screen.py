@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from textual.widgets import DataTable, Static
 
 from hilt.engine.campaign_results import LayerResult
 from hilt.engine.events import EngineCommand
+from hilt.report.facts import campaign_curve
 from hilt.report.network_latency import layer_latency
 from hilt.store import RunState, Store, StoreError
 from hilt.tui import formatting, steering
@@ -27,11 +29,14 @@ from hilt.tui.event_lines import one_line
 from hilt.tui.messages import CampaignChosen, RunChosen
 from hilt.tui.screens.dialogs import Confirm
 from hilt.tui.widgets.key_bar import KeyBar
+from hilt.tui.widgets.latency_curve import LatencyCurve
 from hilt.tui.widgets.navigation_bar import NavigationBar
 
 _READ_SECONDS = 1.0
 _LISTEN_SECONDS = 10.0
 """Seconds between two questions whether the engine answers: the store knows nothing of a stopped process."""
+_CURVE_SECONDS = 5.0
+"""Seconds between two readings of all trials for the network's curve, at least."""
 _COLUMNS = {
     "layer": 18, "times": 6, "trials": 7, "of trials": 10, "best µs": 12, "gain": 8, "share": 7, "state": 12,
 }  # fmt: skip
@@ -59,6 +64,9 @@ class CampaignScreen(Screen[None]):
         self._uuid = uuid
         self._view: CampaignView | None = None
         self._silent = False
+        self._curve: list[tuple[int, float]] = []
+        self._curve_of: tuple[str, int] | None = None
+        self._curve_from = 0.0
         self._shown: tuple[object, ...] = ()
         self._names: list[str] = []
 
@@ -76,6 +84,7 @@ class CampaignScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         yield NavigationBar("campaign")
         yield Static("reading the store ...", id="campaign-words")
+        yield LatencyCurve()
         yield DataTable(cursor_type="row", zebra_stripes=True, cell_padding=0)
         yield KeyBar()
 
@@ -139,7 +148,11 @@ class CampaignScreen(Screen[None]):
         if chosen is None:
             return None
         self._uuid = chosen.uuid
-        return replace(CampaignView.load(self._store, self._home, chosen), silent=self._silent)
+        view = CampaignView.load(self._store, self._home, chosen)
+        if (key := (chosen.uuid, view.result.trials)) != self._curve_of and time.monotonic() >= self._curve_from:
+            self._curve, self._curve_of = campaign_curve(self._store, view.result), key
+            self._curve_from = time.monotonic() + _CURVE_SECONDS
+        return replace(view, silent=self._silent)
 
     def _show(self) -> None:
         view = self._view
@@ -148,6 +161,9 @@ class CampaignScreen(Screen[None]):
             head.update(Content("no campaigns yet; n begins one: give a network, such as resnet18, as workload"))
             return
         head.update(_head(view))
+        bound = sum(layer.layer.count * layer.run.bound_microseconds for layer in view.result.layers if layer.run)
+        better = [point for place, point in enumerate(self._curve) if not place or point[1] < self._curve[place - 1][1]]
+        self.query_one(LatencyCurve).put(better, [], view.result.trials, bound)
         rows = [self._row(view, layer) for layer in view.result.layers]
         if rows != list(self._shown):
             self._shown = tuple(rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
@@ -24,12 +25,16 @@ _LEAST_WIDTH, _LEAST_HEIGHT = 28, 6
 """Cells below which axes leave no room for the curve; words are shown instead."""
 
 _MOST_POINTS = 500
+_RANGE = 30.0
+"""Latencies above so many times the best are counted, not drawn."""
+_LINEAR_RANGE = 5.0
+"""A larger range than this has a logarithmic axis."""
 _REDRAW_SECONDS = 3.0
 """Drawing takes as long as all else on the screen together; between two drawings at least so much time passes."""
 
 
 class LatencyCurve(Container):
-    """A step at each better trial, up to the trials done; logarithmic where the first was ten times the best."""
+    """A step at each better trial, up to the trials done; logarithmic where latencies differ by five times."""
 
     BORDER_TITLE = "latency, µs"
 
@@ -52,13 +57,31 @@ class LatencyCurve(Container):
         self._draw()
 
     def show(self, view: RunView) -> None:
-        trials, self._valid = view.progress.trials, view.progress.valid > 0
-        self._bound = view.run.bound_microseconds
-        self._all = view.points
+        """Show a run: its verified trials, and the best so far."""
+        self.put(view.curve, view.points, view.progress.trials, view.run.bound_microseconds, view.progress.valid > 0)
+
+    def put(
+        self,
+        curve: Sequence[tuple[int, float]],
+        points: list[tuple[int, float]],
+        trials: int,
+        bound: float,
+        valid: bool = True,
+    ) -> None:
+        """Show a curve.
+
+        Args:
+            curve: (trial, microseconds) of each better result.
+            points: The same of all results; not always in order.
+            trials: Those that were made.
+            bound: Microseconds below which nothing can be; 0 draws none.
+            valid: Whether there is a result at all.
+        """
+        self._valid, self._bound, self._all = valid, bound, points
         # Drawing is dear: without a better trial the line only grows, and a hundredth of it is less than a cell.
-        if view.curve == self._points and self._trials <= trials <= 1.01 * self._trials:
+        if list(curve) == self._points and self._trials <= trials <= 1.01 * self._trials:
             return
-        self._points, self._trials = list(view.curve), trials
+        self._points, self._trials = list(curve), trials
         if self._waiting is None:
             wait = self._drawn + _REDRAW_SECONDS - time.monotonic()
             self._waiting = self.set_timer(wait, self._draw) if wait > SHORTEST_TIMER else None
@@ -78,8 +101,9 @@ class LatencyCurve(Container):
     def _axis(self) -> str:
         if self._scale:
             return self._scale
-        latencies = [latency for _, latency in self._points]
-        return "log" if latencies and max(latencies) > 10 * min(latencies) else "linear"
+        highest = self._highest()
+        latencies = [latency for _, latency in (*self._points, *self._all) if latency <= highest]
+        return "log" if latencies and max(latencies) > _LINEAR_RANGE * min(latencies) else "linear"
 
     def _draw(self) -> None:
         self._waiting = None
@@ -118,17 +142,21 @@ class LatencyCurve(Container):
             plot.plt.plot([0, last], [self._bound, self._bound], marker="┄", color=red)
         plot.plt.yscale(self._axis())
         self.border_title = self._title()
-        self.border_subtitle = "best ─  trials •  bound ┄"
+        above = sum(latency > highest for _, latency in (self._all or self._points))
+        self.border_subtitle = "best ─  trials •  bound ┄" + (f"  {above} above" if above else "")
         plot.plt.xlim(0, last)
         plot.plt.xticks(sorted({round(last * quarter / 4) for quarter in range(5)}))
         plot.plt.xlabel("trials")
         plot.refresh()
 
     def _highest(self) -> float:
-        """Return the highest latency that is drawn; zoomed, it is that of the second best-so-far schedule."""
-        if not self._zoomed or len(self._points) < 2:
-            return float("inf")
-        return self._points[1][1]
+        """Return the highest latency that is drawn, so that outliers leave room for the best line.
+
+        Zoomed, it is that of the second best-so-far schedule.
+        """
+        if self._zoomed and len(self._points) > 1:
+            return self._points[1][1]
+        return _RANGE * self._points[-1][1] if self._points else float("inf")
 
     def _title(self) -> str:
         zoom = ", zoomed" if self._zoomed else ""

@@ -13,6 +13,7 @@ PAGES = {
     "configuration": "Config",
     "log": "Log",
     "runs": "Runs",
+    "network": "Network",
 }
 """Name and title of each screen; its place, from 1, is its key."""
 
