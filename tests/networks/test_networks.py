@@ -26,6 +26,7 @@ from hilt.network.onnx_canonical import canonicalise
 from hilt.network.onnx_graph import OnnxGraph, load_graph, to_model
 from hilt.network.onnx_import import import_proto
 from hilt.network.onnx_simplify import fix, fixed_model
+from hilt.network.processor_time import processor_time
 from hilt.network.profile import profile
 from hilt.network.quantize.quantizer import quantise
 from hilt.network.random_inputs import random_inputs
@@ -109,7 +110,8 @@ def test_every_tensor_is_the_references(name: str, runner: BoardRunner, capsys: 
     bundle = read_bundle(compiled.data, name)
     answer = runner.run(bundle, compiled.data, encode_arrays(inputs, {}), keep=True)
     verified = compare(answer.arrays, evaluate(network.graph, inputs))
-    figures = profile(bundle.manifest, answer.runs, board)
+    time = processor_time(board, network.graph, bundle.manifest, answer.engines)
+    figures = profile(bundle.manifest, answer.runs, time)
     with capsys.disabled():
         print(
             f"\n{name} on {board}: VTA {figures.vta / 1e3:,.2f} ms, {100 * figures.utilisation:.1f} % of its peak; "

@@ -29,6 +29,7 @@ from hilt.network.onnx_graph import OnnxError
 from hilt.network.onnx_import import import_model
 from hilt.network.partition import ByNode, Measured, Tuned, form_of, single_layer, tuned_options
 from hilt.network.processor_speed import measure_processor
+from hilt.network.processor_time import processor_time
 from hilt.network.profile import Profile, profile
 from hilt.network.random_inputs import random_inputs
 from hilt.network.reference import evaluate
@@ -174,8 +175,8 @@ def end_with_bundle(
             for words, by_node in ((_FASTEST, best), ("schedules chosen together", several))
         }
         stage.next("inferences of the three bundles")
-        before = _profile(fallback, runner, inputs, _INFERENCES)[0]
-        runs = {name: _profile(made, runner, inputs, _INFERENCES) for name, made in bundles.items()}
+        before = _profile(graph, fallback, runner, inputs, _INFERENCES)[0]
+        runs = {name: _profile(graph, made, runner, inputs, _INFERENCES) for name, made in bundles.items()}
     chosen = min(runs, key=lambda name: runs[name][0].vta)
     after, answer = runs[chosen]
     verified = compare(answer.arrays, evaluate(graph, inputs, answer.arrays))
@@ -227,7 +228,7 @@ def _measure_layer(alone: Graph, options: Any, runner: BoardRunner) -> list[Meas
         placement = compiled.placements[0]
         if placement.schedule is None or (knobs is not None and placement.schedule.origin != "tuned"):
             continue
-        figures, answer = _profile(compiled, runner, inputs)
+        figures, answer = _profile(alone, compiled, runner, inputs)
         compare(answer.arrays, expected)
         chosen = dict(placement.schedule.knobs)
         measured.setdefault(json.dumps(chosen, sort_keys=True), (figures.vta, chosen))
@@ -235,9 +236,10 @@ def _measure_layer(alone: Graph, options: Any, runner: BoardRunner) -> list[Meas
 
 
 def _profile(
-    compiled: Compiled, runner: BoardRunner, inputs: Mapping[str, Any], repeat: int = 1
+    graph: Graph, compiled: Compiled, runner: BoardRunner, inputs: Mapping[str, Any], repeat: int = 1
 ) -> tuple[Profile, Inferences]:
     """Run inferences; return the times of one, and the answer with all tensors."""
     bundle = read_bundle(compiled.data, compiled.manifest["name"])
     answer = runner.run(bundle, compiled.data, encode_arrays(inputs, {}), repeat=repeat, keep=True)
-    return profile(bundle.manifest, answer.runs, runner.connection.name), answer
+    time = processor_time(runner.connection.name, graph, bundle.manifest, answer.engines)
+    return profile(bundle.manifest, answer.runs, time), answer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,8 +49,10 @@ def evaluate_network(
     """Measure a network on a board by a metric, beside the float model; how many images a second."""
     from hilt.network.board_run import BoardRunner, open_bundle
     from hilt.network.float_model import FloatModel
+    from hilt.network.graph_file import graph_of
     from hilt.network.latency import latency_text, runs_text
     from hilt.network.metrics import metric_of
+    from hilt.network.processor_time import processor_time
     from hilt.network.profile import profile
 
     judge = metric_of(metric, annotations)
@@ -58,9 +61,10 @@ def evaluate_network(
     reference = None if float_model is None else FloatModel(float_model, images)
     with BoardRunner(board, tell, wait=wait) as runner:
         started = time.perf_counter()
-        outputs, runs = _inferences(runner, opened, contents, images)
+        outputs, runs, engines = _inferences(runner, opened, contents, images)
         seconds = time.perf_counter() - started
-    figures = profile(opened.manifest, runs, board)
+    board_time = processor_time(board, graph_of(opened, contents), opened.manifest, engines)
+    figures = profile(opened.manifest, runs, board_time)
     scores = judge.score(outputs, targets)
     facts: dict[str, Any] = {
         "network": opened.manifest["name"],
@@ -96,13 +100,14 @@ def evaluate_network(
 
 def _inferences(
     runner: BoardRunner, opened: Bundle, contents: bytes, images: NDArray[Any]
-) -> tuple[dict[str, NDArray[Any]], list[Any]]:
-    """Return each output of all images, images first, and the runs with their times."""
+) -> tuple[dict[str, NDArray[Any]], list[Any], Mapping[str, str]]:
+    """Return each output of all images, images first, the runs with their times, and each step's engine."""
     import numpy as np
 
     from hilt_runtime.arrays import encode_arrays
 
     name, runs = opened.inputs[0]["name"], []
+    engines: Mapping[str, str] = {}
     made: dict[str, list[NDArray[Any]]] = {output["name"]: [] for output in opened.outputs}
     advance = counter("board", "images")
     for first in range(0, len(images), _AT_ONCE):
@@ -114,8 +119,9 @@ def _inferences(
             for output, values in made.items():
                 values.append(answer.arrays[output if len(batch) == 1 else f"{number}/{output}"])
         runs += answer.runs
+        engines = answer.engines
         advance(first + len(batch), len(images))
-    return {output: np.stack(values) for output, values in made.items()}, runs
+    return {output: np.stack(values) for output, values in made.items()}, runs, engines
 
 
 def _data(path: Path, bundle: Bundle, limit: int | None, metric: str) -> tuple[NDArray[Any], NDArray[Any]]:

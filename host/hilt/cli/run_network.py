@@ -59,6 +59,7 @@ def run_network(
     from hilt.network.kept_view import keep_view
     from hilt.network.latency import latency_text, runs_text
     from hilt.network.network_view import network_view
+    from hilt.network.processor_time import processor_time
     from hilt.network.profile import perfetto as trace_of
     from hilt.network.profile import profile
     from hilt.network.verify import compare
@@ -74,8 +75,9 @@ def run_network(
     outputs = {output["name"]: answer.arrays[output["name"]] for output in opened.outputs}
     if output is not None:
         write_arrays(output, outputs)
-    figures = profile(opened.manifest, answer.runs, board)
-    view = network_view(graph_of(opened, data), opened.manifest, figures, answer.engines) | {"board": board}
+    graph = graph_of(opened, data)
+    figures = profile(opened.manifest, answer.runs, processor_time(board, graph, opened.manifest, answer.engines))
+    view = network_view(graph, opened.manifest, figures, answer.engines) | {"board": board}
     keep_view(data, view)
     if html is not None:
         write_page(html, view)

@@ -25,7 +25,7 @@ class Latency:
         warm: Inferences of which it is the median; 0 if the first was the only one.
         least: The least total of these.
         largest: The largest total of these.
-        first: The total of the first inference, which is cold; None if none was counted apart.
+        first: The total of the first inference, which is cold; None if none was counted apart, or if times are assumed.
         images_per_second: The throughput with images that overlap; None if they ran one by one.
     """
 
@@ -86,6 +86,9 @@ def latency_text(latency: Latency) -> str:
 
 def runs_text(latency: Latency) -> str:
     """Return how many inferences the figure is from, their spread, and the first."""
+    if latency.assumed:
+        ran = "1 inference" if not latency.warm else f"{latency.warm + 1} inferences"
+        return f"{ran} ran; the model of the processor gives each the same time"
     if not latency.warm:
         return "one inference, the first: cold"
     spread = ""

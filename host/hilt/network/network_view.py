@@ -57,8 +57,8 @@ def _nodes(
         facts = {
             "name": node.name,
             "op": node.op,
-            "where": _place(node, placement["where"], engines.get(node.name, "numpy")),
-            "engine": "" if placement["where"] in ("vta", "view") else engines.get(node.name, "numpy"),
+            "where": _place(node, placement["where"], engines.get(node.name, "native")),
+            "engine": "" if placement["where"] in ("vta", "view") else engines.get(node.name, "native"),
             "reason": placement["reason"],
             "shape": list(tensor.shape),
             "dtype": tensor.dtype,

@@ -12,11 +12,12 @@ import numpy as np
 
 from hilt.network.board_run import BoardRunner, target_of
 from hilt.network.compile import compile_network
+from hilt.network.core_speed import core_of
 from hilt.network.graph import Graph, Node, Tensor
 from hilt.network.kept_speed import keep_speed
 from hilt.network.processor import ProcessorSpeed
-from hilt.network.processor_time import processor_time
 from hilt.network.random_inputs import random_inputs
+from hilt.virtual.names import PREFIX
 from hilt_runtime import StepRun, read_bundle
 from hilt_runtime.arrays import encode_arrays
 
@@ -42,7 +43,7 @@ def measure_processor(runner: BoardRunner) -> ProcessorSpeed:
         step["name"]: median(run[place].ended - run[place].began for run in inferences)
         for place, step in enumerate(bundle.manifest["steps"])
     }
-    slower = processor_time(name).factor
+    slower = core_of(name).numpy_slower if name.startswith(PREFIX) else 1.0
     macs = {node.name: graph.macs(node) for node in graph.nodes}
     moved = {
         node.name: sum(graph.tensors[name].size for name in (*node.inputs, *node.outputs) if name in graph.tensors)

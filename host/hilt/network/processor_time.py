@@ -1,35 +1,42 @@
 """The processor's part of an inference, in the board's time.
 
-A physical board's steps are measured there. A virtual board's steps run on this machine: their times count as many
-times as the board's core is slower, and a start takes the seconds that hilt.network.core_speed states. Both are
-assumed, and whoever shows them says so.
+A physical board's steps are measured there. A virtual board's steps run on this machine, whose times say nothing of the
+board: each step takes the seconds that the stated model of the board's core gives it (hilt.network.core_speed). They
+are assumed, and whoever shows them says so.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-from hilt.network.core_speed import CORTEX_A9, START_SECONDS, core_of
+from hilt.network.core_speed import START_SECONDS, Engine, core_of, node_work, pack_work, step_seconds, unpack_work
+from hilt.network.graph import Graph
 from hilt.virtual.names import PREFIX
 
 
 @dataclass(frozen=True)
 class ProcessorTime:
-    """Turns seconds of steps, as the agent's process counted them, into the board's.
+    """Turns seconds, as the agent's process counted them, into the board's.
 
     Attributes:
-        factor: How many times as long a step takes on the board.
+        steps: The seconds of each step of the processor by its place in the manifest; empty if they are measured.
         start_seconds: One start of VTA on the board; None if it is measured.
         assumed: What was assumed, in words; empty if everything is measured.
     """
 
-    factor: float = 1.0
+    steps: Mapping[int, float] = field(default_factory=dict)
     start_seconds: float | None = None
     assumed: str = ""
 
-    def step(self, seconds: float) -> float:
+    def step(self, place: int, seconds: float) -> float:
         """Return the board's seconds of a step of the processor."""
-        return max(seconds, 0.0) * self.factor
+        return self.steps.get(place, 0.0) if self.assumed else max(seconds, 0.0)
+
+    def between(self, seconds: float) -> float:
+        """Return the board's seconds between two steps; the model has them in the steps."""
+        return 0.0 if self.assumed else max(seconds, 0.0)
 
     def start(self, seconds: float) -> float:
         """Return the board's seconds of one start of VTA, without VTA's own time."""
@@ -39,13 +46,40 @@ class ProcessorTime:
 MEASURED = ProcessorTime()
 
 
-def processor_time(board: str) -> ProcessorTime:
-    """Return how a board's times are read. Raises UnknownBoardModelError or BoardNameError of a virtual board."""
-    if not board.startswith(PREFIX):
-        return MEASURED
+def processor_time(
+    board: str, graph: Graph, manifest: Mapping[str, Any], engines: Mapping[str, str]
+) -> ProcessorTime:
+    """Return how the times of inferences on a board are read.
+
+    Args:
+        board: The board that they ran on.
+        graph: The network.
+        manifest: Its bundle's.
+        engines: What computed each step, by its name (hilt.network.board_run.Inferences).
+
+    Raises UnknownBoardModelError or BoardNameError of a virtual board that there is none of.
+    """
+    return modelled_time(board, graph, manifest, engines) if board.startswith(PREFIX) else MEASURED
+
+
+def modelled_time(board: str, graph: Graph, manifest: Mapping[str, Any], engines: Mapping[str, str]) -> ProcessorTime:
+    """Return the times of the stated model of a board's core. Raises as processor_time."""
     core = core_of(board)
-    start = START_SECONDS["numpy"] * core.python_call_seconds / CORTEX_A9.python_call_seconds
-    words = (
-        f"assumed of a {core.name}: {core.numpy_slower:g} times this machine's time, {start * 1e6:.0f} µs for a start"
-    )
-    return ProcessorTime(core.numpy_slower, start, words)
+    nodes = {node.name: node for node in graph.nodes}
+    steps = {}
+    used = set[Engine]()
+    for place, step in enumerate(manifest["steps"]):
+        if step["kind"] == "vta":
+            continue
+        engine: Engine = "native" if engines.get(step["name"], "native").startswith("native") else "numpy"
+        used.add(engine)
+        if step["kind"] == "cpu":
+            work = node_work(graph, nodes[step["name"]])
+        else:
+            size = manifest["buffers"][step["buffer"]]["bytes"]
+            shape = graph.tensors[step["tensor"]].shape
+            work = pack_work(shape, size, "fold" in step) if step["kind"] == "pack" else unpack_work(shape, size)
+        steps[place] = step_seconds(core, engine, work)
+    starts: Engine = "numpy" if used == {"numpy"} else "native"
+    words = f"assumed of a {core.name}, {' and '.join(sorted(used)) or starts}, at most {core.error:g} times off"
+    return ProcessorTime(steps, START_SECONDS[starts], words)

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hilt.network.latency import Latency
-from hilt.network.processor_time import processor_time
+from hilt.network.processor_time import ProcessorTime
 from hilt.network.timeline import CROSSINGS, START, VTA, TimeSlice, timeline, total
 
 
@@ -85,27 +85,15 @@ class Profile:
         }
 
 
-def profile(manifest: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], board: str) -> Profile:
+def profile(manifest: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], time: ProcessorTime) -> Profile:
     """Return the profile of inferences of one network.
 
     Args:
         manifest: The bundle's.
         runs: Of each inference, its seconds and its steps as hilt_runtime.StepRun. The first one is cold.
-        board: The name of the board that they ran on.
+        time: How the board's times are read.
     """
-    time = processor_time(board)
-    return profile_of(manifest, [timeline(manifest, run, time) for run in runs], time.assumed)
-
-
-def profile_of(manifest: Mapping[str, Any], lines: Sequence[list[TimeSlice]], assumed: str) -> Profile:
-    """Return the profile of inferences by their slices.
-
-    Args:
-        manifest: The bundle's.
-        lines: The slices of each inference; the first one is cold.
-        assumed: What was assumed of the processor, in words.
-    """
-    slices, latency = typical(lines, assumed)
+    slices, latency = typical([timeline(manifest, run, time) for run in runs], time.assumed)
     layers: list[LayerTime] = []
     for each in slices:
         if each.on_vta:
@@ -146,7 +134,7 @@ def typical(lines: Sequence[list[TimeSlice]], assumed: str) -> tuple[list[TimeSl
         warm=len(lines) - 1,
         least=total(warm[0]),
         largest=total(warm[-1]),
-        first=total(lines[0]) if len(lines) > 1 else None,
+        first=total(lines[0]) if len(lines) > 1 and not assumed else None,
     )
     return slices, latency
 

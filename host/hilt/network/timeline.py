@@ -58,7 +58,7 @@ def timeline(manifest: Mapping[str, Any], run: Mapping[str, Any], time: Processo
 
     steps = [StepRun(*values) for values in run["steps"]]
     for place, (step, ran) in enumerate(zip(manifest["steps"], steps, strict=True)):
-        add(BETWEEN, "between steps", time.step(ran.began - before), place)
+        add(BETWEEN, "between steps", time.between(ran.began - before), place)
         wall = ran.ended - ran.began
         if step["kind"] == VTA:
             own = _own_seconds(manifest, ran)
@@ -66,9 +66,9 @@ def timeline(manifest: Mapping[str, Any], run: Mapping[str, Any], time: Processo
             add(START, f"start {step['name']}", time.start(outside), place)
             add(VTA, str(step["name"]), own, place)
         else:
-            add(step["kind"], step_name(step), time.step(wall), place)
+            add(step["kind"], step_name(step), time.step(place, wall), place)
         before = ran.ended
-    add(BETWEEN, "after the last step", time.step(run.get("seconds", before) - before), max(len(steps) - 1, 0))
+    add(BETWEEN, "after the last step", time.between(run.get("seconds", before) - before), max(len(steps) - 1, 0))
     return found
 
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from hilt.engine.run_files import RunFiles
+from hilt.network.core_speed import START_SECONDS, core_of
 from hilt.network.latency import Latency
-from hilt.network.processor_time import processor_time
 from hilt.network.timeline import CROSSINGS
 from hilt.store import Store
+from hilt.virtual.names import PREFIX
 
 INFERENCE = "inference.json"
 """In a campaign's directory: hilt.campaign.network_bundle.TunedInference.to_dict."""
@@ -70,11 +71,13 @@ def _latency(profile: Mapping[str, Any], board: str) -> Latency:
     """Return the record of a profile; one of an older version has the times of a virtual board's host."""
     if "latency" in profile:
         return Latency.from_dict(profile["latency"])
-    time = processor_time(board)
     starts = int(profile.get("starts", 1))
-    start = float(profile["start"]) if time.start_seconds is None else starts * time.start_seconds * 1e6
+    core = core_of(board) if board.startswith(PREFIX) else None
+    slower = core.numpy_slower if core is not None else 1.0
+    start = float(profile["start"]) if core is None else starts * START_SECONDS["numpy"] * 1e6
+    assumed = "" if core is None else f"assumed of a {core.name}: {slower:g} times a desktop's time"
     crossings = sum(float(step["microseconds"]) for step in profile["steps"] if step["kind"] in CROSSINGS)
     processor = float(profile["processor"]) - crossings
     return Latency(
-        float(profile["vta"]), start, crossings * time.factor, max(processor, 0.0) * time.factor, starts, time.assumed
+        float(profile["vta"]), start, crossings * slower, max(processor, 0.0) * slower, starts, assumed
     )

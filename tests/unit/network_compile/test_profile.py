@@ -6,8 +6,13 @@ from typing import Any
 
 import pytest
 
+from hilt.network.compile import compile_network
+from hilt.network.core_speed import START_SECONDS
 from hilt.network.latency import Latency, latency_text, runs_text
+from hilt.network.processor_time import MEASURED, ProcessorTime, processor_time
 from hilt.network.profile import perfetto, profile
+
+from .graphs import SMALL, Builder, target
 
 CLOCK = 100_000_000
 
@@ -42,7 +47,8 @@ def inference(device_seconds: float) -> dict[str, Any]:
     }
 
 
-REAL, VIRTUAL = "192.0.2.2", "virtual:pynq"
+REAL = MEASURED
+VIRTUAL = ProcessorTime({1: 5e-6, 2: 30e-6, 4: 6e-6}, 5e-6, "assumed of a Cortex-A9")
 OWN = 50 + 85 + 70
 """Microseconds of the processor's steps of `inference`."""
 BETWEEN = 10 + 5
@@ -59,16 +65,36 @@ def test_a_real_boards_times_are_those_measured(device_seconds: float) -> None:
     assert latency.assumed == "" and latency.warm == 2
 
 
-def test_a_virtual_boards_processor_is_never_this_machine() -> None:
-    latency = profile(manifest(), [inference(0.8)] * 3, VIRTUAL).latency
-    assert latency.vta == pytest.approx(20)
-    assert latency.crossings + latency.processor == pytest.approx(20 * (OWN + BETWEEN))
-    assert latency.start == pytest.approx(2 * 150), "starts are assumed of the core, not timed in a simulation"
-    assert "assumed of a Cortex-A9" in latency.assumed and latency.assumed in latency_text(latency)
+@pytest.mark.parametrize("slower", [1, 50])
+def test_a_virtual_boards_processor_is_never_this_machine(slower: int) -> None:
+    run = inference(0.8 * slower)
+    run["steps"] = [
+        [kind, name, slower * began, slower * ended, *rest] for kind, name, began, ended, *rest in run["steps"]
+    ]
+    latency = profile(manifest(), [run] * 3, VIRTUAL).latency
+    assert (latency.vta, latency.start) == (pytest.approx(20), pytest.approx(10))
+    assert (latency.crossings, latency.processor) == (pytest.approx(11), pytest.approx(30))
+    assert latency.first is None and latency.assumed in latency_text(latency)
+    assert runs_text(latency).startswith("3 inferences ran")
+
+
+def test_the_model_of_a_core_gives_each_step_its_time() -> None:
+    built = Builder((1, 16, 8, 8))
+    graph = built.graph(built.conv("x", 16))
+    compiled = compile_network(graph, target(SMALL))
+    assert processor_time("192.0.2.2", graph, compiled.manifest, {}) is MEASURED
+    native = processor_time("virtual:pynq", graph, compiled.manifest, {})
+    by_numpy = dict.fromkeys([step["name"] for step in compiled.manifest["steps"]], "numpy: no compiler")
+    numpy = processor_time("virtual:pynq", graph, compiled.manifest, by_numpy)
+    places = {place for place, each in enumerate(compiled.manifest["steps"]) if each["kind"] != "vta"}
+    assert set(native.steps) == places
+    assert all(0 < native.steps[place] < numpy.steps[place] for place in native.steps)
+    assert (native.start_seconds, numpy.start_seconds) == (START_SECONDS["native"], START_SECONDS["numpy"])
+    assert "native" in native.assumed and "numpy" in numpy.assumed and "times off" in native.assumed
 
 
 @pytest.mark.parametrize("board", [REAL, VIRTUAL])
-def test_timeline_and_parts_add_up_to_the_latency(board: str) -> None:
+def test_timeline_and_parts_add_up_to_the_latency(board: ProcessorTime) -> None:
     figures = profile(manifest(), [inference(10e-6)] * 2, board)
     assert sum(each.microseconds for each in figures.timeline) == pytest.approx(figures.latency.total)
     assert sum(part for _, part in figures.latency.parts) == pytest.approx(figures.latency.total)
@@ -88,10 +114,10 @@ def test_the_first_inference_is_apart_and_the_median_of_the_others_is_the_figure
 
 
 @pytest.mark.parametrize("board", [REAL, VIRTUAL])
-def test_the_time_between_programs(board: str) -> None:
+def test_the_time_between_programs(board: ProcessorTime) -> None:
     figures = profile(manifest(), [inference(10e-6), inference(12e-6), inference(30e-6)], board)
     assert figures.latency.starts == 2
-    assert figures.between == pytest.approx(150 * (20 if board == VIRTUAL else 1))
+    assert figures.between == pytest.approx(35 if board is VIRTUAL else 150)
 
 
 def test_one_program_has_nothing_between() -> None:

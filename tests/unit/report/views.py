@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from hilt.network.compile import compile_network
+from hilt.network.latency import Latency
 from hilt.network.network_view import network_view
 from hilt.network.predicted import predicted_profile
 from tests.unit.network_compile.graphs import SMALL, Builder, target
@@ -23,21 +24,38 @@ def small_view() -> dict[str, Any]:
 
 
 def long_view(nodes: int = 195) -> dict[str, Any]:
-    """Return a view of so many nodes with skips, each 100 us; four in five on VTA."""
-    view = small_view()
-    first = view["nodes"][0]
-    view["nodes"] = [
-        {**first, "name": f"features.block_{place}.conv", "microseconds": 100.0}
-        | {"where": "vta" if place % 5 else "numpy"}
-        for place in range(nodes)
-    ]
-    view["edges"] = [[place - 1, place, f"t{place}"] for place in range(nodes + 1)]
-    view["edges"] += [[place - 3, place, f"t{place}"] for place in range(4, nodes, 4)]
-    view["slices"] = [
-        {"kind": "vta" if place % 5 else "cpu", "name": f"features.block_{place}.conv", "began": 100.0 * place,
-         "microseconds": 100.0, "image": 0, "node": place}
-        for place in range(nodes)
-    ]  # fmt: skip
-    total = 100.0 * nodes
-    view["latency"] |= {"total": total, "vta": 0.8 * total, "processor": 0.2 * total, "start": 0.0, "crossings": 0.0}
-    return view
+    """Return a view by hand of so many nodes with skips, each 100 us; four in five on VTA."""
+    names = [f"features.block_{place}.conv" for place in range(nodes)]
+    by_processor = -(-nodes // 5)
+    latency = Latency(100.0 * (nodes - by_processor), 0.0, 0.0, 100.0 * by_processor, 1, "assumed of a core")
+    return {
+        "name": "long",
+        "board": "virtual:pynq",
+        "parameters": "1x16_i8w8a32_15_15_18_17",
+        "clock_hz": 100_000_000,
+        "latency": latency.to_dict(),
+        "parts": [list(part) for part in latency.parts],
+        "runs": "2 inferences ran",
+        "utilisation": 0.5,
+        "nodes": [_node(place, name) for place, name in enumerate(names)],
+        "edges": [[place - 1, place, f"t{place}"] for place in range(nodes + 1)]
+        + [[place - 3, place, f"t{place}"] for place in range(4, nodes, 4)],
+        "slices": [
+            {"kind": "vta" if place % 5 else "cpu", "name": name, "began": 100.0 * place, "microseconds": 100.0,
+             "image": 0, "node": place}
+            for place, name in enumerate(names)
+        ],
+    }  # fmt: skip
+
+
+def _node(place: int, name: str) -> dict[str, Any]:
+    facts = {
+        "name": name, "op": "conv2d", "where": "vta" if place % 5 else "native",
+        "engine": "" if place % 5 else "native",
+        "reason": "VTA takes 100 us (twin)", "shape": [1, 16, 32, 32], "dtype": "int8", "scale": 0.0625,
+        "decibels": 30.0 - place % 7, "microseconds": 100.0,
+    }  # fmt: skip
+    if place % 5:
+        facts |= {"cycles": 10_000.0, "macs": 500_000, "utilisation": 0.5, "bound_share": 0.8, "schedule": "tuned"}
+        facts["knobs"] = {"tile_h": 8, "tile_w": 16}
+    return facts

@@ -34,6 +34,7 @@ from hilt.tui.screens.dialogs import Confirm, Prompt
 from hilt.tui.screens.export_screen import ExportScreen
 from hilt.tui.screens.help_screen import HelpScreen
 from hilt.tui.screens.log_screen import LogScreen
+from hilt.tui.screens.network_screen import NetworkScreen
 from hilt.tui.screens.new_run_screen import NewRunScreen
 from hilt.tui.screens.run_page import RunPage
 from hilt.tui.screens.run_screen import RunScreen
@@ -184,6 +185,7 @@ LIVE: dict[str, Journey] = {
         Press(HiltApp, "5", at(ConfigurationScreen)),
         Press(HiltApp, "6", at(LogScreen)),
         Press(HiltApp, "7", at(RunsScreen)),
+        Press(HiltApp, "8", at(NetworkScreen)),
         Go(("2",), at(RunScreen)),
         Press(HiltApp, "l", at(RunsScreen)),
         Press(RunsScreen, "f5", says("aaaaaaaa")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import time
@@ -21,6 +22,7 @@ from hilt.engine.events import BoardChanged, Logged, RunProgress, StateChanged, 
 from hilt.engine.run_files import RunFiles
 from hilt.engine.run_spec import RunSpec, make_run
 from hilt.measure import describe_board
+from hilt.report.campaign_inference import INFERENCE
 from hilt.schedule import Reason, load_workload, space_for, verdicts
 from hilt.schedule.onnx_model import Layer, Network
 from hilt.store import Campaign, RunState, Store, Trial, database_path
@@ -29,6 +31,7 @@ from hilt.tui.app import HiltApp
 from hilt.tui.run_context import RunContext
 from hilt.tui.screens import configuration_screen, run_screen
 from hilt.tui.widgets import board_facts
+from tests.unit.report.views import long_view
 
 from .live import LiveEngine, live_engine, text_of, until
 
@@ -135,6 +138,14 @@ def record_run(
             store.set_state(uuid, RunState.FINISHED)
 
 
+def keep_network(home: Path, campaign: str) -> None:
+    """Let a campaign have ended with an inference of a small network."""
+    view = long_view(18)
+    after = {"latency": view["latency"]}
+    values = {"board": "virtual:pynq", "before": after, "after": after, "verified": {"tensors": 3, "elements": 9}}
+    (RunFiles(home, campaign).directory / INFERENCE).write_text(json.dumps(values | {"view": view}), encoding="utf-8")
+
+
 def fill(home: Path) -> None:
     """A finished run, a layer of a campaign, and the one to be watched."""
     layers = (Layer("resnet18.C2", nodes=["a", "b"]), Layer("resnet18.C7", nodes=["c"]))
@@ -143,6 +154,7 @@ def fill(home: Path) -> None:
     campaign = Campaign("c" * 32, "little", network.to_dict(), settings, 1.0, {"trials": 40})
     with Store(database_path(home)) as store:
         store.create_campaign(campaign)
+    keep_network(home, campaign.uuid)
     record_run(home, LAYER, 60.0, "resnet18.C2", campaign.uuid)
     record_run(home, FINISHED, 120.0)
     record_run(home, LIVE, 180.0)
@@ -171,6 +183,7 @@ SCREENS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "configuration": (("5",), ("configuration ", "buffers, in elements")),
     "log": (("6",), ("the disk is nearly full", "timeout after trial 5")),
     "runs": (("7",), ("running", "little (1 layer)")),
+    "network": (("8",), ("features.block_4.conv", "processor", "of bound")),
     "help": (("question_mark",), ("keys and words",)),
     "new-run": (("n",), ("Start (Enter)",)),
     "export": (("e",), ("Write (Enter)",)),

@@ -22,9 +22,9 @@ from hilt.tui.event_lines import one_line
 from hilt.tui.widgets.key_bar import KeyBar
 from hilt.tui.widgets.navigation_bar import NavigationBar
 
-_COLUMNS = {"node": 22, "runs on": 8, "µs": 10, "share": 7, "of it all": 10, "SNR dB": 7, "of bound": 9}
+_COLUMNS = {"node": 24, "runs on": 8, "µs": 10, "share": 7, "of it all": 10, "SNR dB": 8, "of bound": 9}
 """Narrow enough for 80 cells together, with the space between them."""
-_WIDE_COLUMNS = {"operation": 24, "shape": 18, "why there": 60}
+_WIDE_COLUMNS = {"operation": 24, "shape": 18}
 _NUMBERS = ("µs", "share", "SNR dB", "of bound")
 _WIDE = 120
 _COLOURS = {
@@ -101,7 +101,8 @@ class NetworkScreen(Screen[None]):
         row = table.cursor_row
         table.clear(columns=True)
         for name, width in columns.items():
-            table.add_column(name.rjust(width) if name in _NUMBERS else name, width=width)
+            title = name.rjust(width) if name in _NUMBERS else name if name == "node" else f" {name}"
+            table.add_column(title, width=width)
         total = Latency.from_dict(view["latency"]).total or 1.0
         for node in view["nodes"]:
             cells = _cells(node, total)
@@ -121,17 +122,20 @@ class NetworkScreen(Screen[None]):
 def _cells(node: Mapping[str, Any], total: float) -> dict[str, str]:
     share = node["microseconds"] / total
     return {
-        "node": one_line(str(node["name"])),
-        "runs on": _WORDS.get(node["where"], one_line(str(node["where"]))),
+        "node": _cut(one_line(str(node["name"])), _COLUMNS["node"] - 1),
+        "runs on": f" {_WORDS.get(node['where'], one_line(str(node['where'])))}",
         "µs": f"{node['microseconds']:,.1f}",
         "share": f"{100 * share:.1f}%",
         "of it all": f" {formatting.bar(share, 8)}",
         "SNR dB": formatting.NONE if node["decibels"] is None else f"{node['decibels']:.1f}",
         "of bound": f"{100 * node['bound_share']:.1f}%" if node.get("bound_share") else formatting.NONE,
         "operation": f" {one_line(str(node['op']))}",
-        "shape": "x".join(map(str, node["shape"])),
-        "why there": one_line(str(node["reason"])),
+        "shape": f" {'x'.join(map(str, node['shape']))}",
     }
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def timeline_content(view: Mapping[str, Any], width: int) -> Content:

@@ -25,6 +25,6 @@ class NavigationBar(Static):
         parts = []
         for place, (name, title) in enumerate(PAGES.items(), start=1):
             style = "reverse bold" if name == shown else ""
-            words = Content.from_markup(f"[@click=app.page('{name}')] {place} {title} [/]")
+            words = Content.from_markup(f"[@click=app.page('{name}')]{place} {title}[/]")
             parts.append(words.stylize(style) if style else words)
         super().__init__(Content(" ").join([Content.styled("hilt", "bold"), *parts]))
