@@ -98,7 +98,7 @@ def test_an_engineer_with_a_model_gets_its_output_from_the_board(typed: Typed, t
     lines = commands("README.md", "**I have a model.**")
     assert [line.split()[1] for line in lines] == ["quantize", "campaign", "run"]
     said = typed(lines, {"2h": "10"})
-    assert "equal to the integer reference" in said[1] and Path("out/schedule.json").is_file()
+    assert "equal to the integer reference" in said[2] and Path("out/schedule.json").is_file()
     output = np.load("y.npy")
     assert output.shape == (1, 32, 8, 8) and np.isfinite(output).all() and output.std() > 0
     assert json.loads(Path("out/schedule.json").read_text())["total"]["complete"]

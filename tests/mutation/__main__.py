@@ -25,6 +25,10 @@ ROOT = Path(__file__).parents[2]
 TARGETS: dict[str, tuple[str, ...]] = {
     "board/hilt_board/execution.py": ("tests/unit/board/test_execution.py", "tests/unit/board/test_placement.py"),
     "board/hilt_board/driver.py": ("tests/unit/board/test_driver.py", "tests/unit/board/test_counting_driver.py"),
+    "board/hilt_runtime/register_protocol.py": (
+        *("tests/unit/board/test_driver.py", "tests/unit/board/test_counting_driver.py"),
+        "tests/unit/board/test_mapped_registers.py",
+    ),
     "board/hilt_board/memory.py": ("tests/unit/board/test_memory.py",),
     "board/hilt_board/journal.py": ("tests/unit/board/test_journal.py",),
     "board/hilt_board/daemon.py": (

@@ -9,7 +9,7 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "32 -> 33",
         ): "a trial has at most 16 inputs, so there are no more than 18 names",
     },
-    "board/hilt_board/driver.py": {
+    "board/hilt_runtime/register_protocol.py": {
         ("moved, moved_at, polls = -1, started, 0", "1 -> 2"): "a count is neither -1 nor -2",
         ("moved, moved_at, polls = -1, started, 0", "0 -> 1"): "the first count sets it to 0",
     },

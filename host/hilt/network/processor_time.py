@@ -46,9 +46,7 @@ class ProcessorTime:
 MEASURED = ProcessorTime()
 
 
-def processor_time(
-    board: str, graph: Graph, manifest: Mapping[str, Any], engines: Mapping[str, str]
-) -> ProcessorTime:
+def processor_time(board: str, graph: Graph, manifest: Mapping[str, Any], engines: Mapping[str, str]) -> ProcessorTime:
     """Return how the times of inferences on a board are read.
 
     Args:

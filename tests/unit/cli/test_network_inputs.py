@@ -12,6 +12,7 @@ import typer
 
 from hilt.cli.eval import _data
 from hilt.cli.run_network import inputs_for
+from hilt.network.metrics import MetricError
 from hilt_runtime import Bundle
 
 IMAGE = np.ones((1, 3, 4, 4), np.float32)
@@ -53,9 +54,9 @@ def test_inputs_that_do_not_fit_are_refused(
 
 @pytest.mark.parametrize("classes", [CLASSES, CLASSES[:, None], CLASSES.astype(float)])
 def test_labels_may_be_a_column(classes: Any, tmp_path: Path) -> None:
-    images, given = _data(saved(tmp_path / "d.npz", x=IMAGES, y=classes), bundle("x"), 4)
+    images, given = _data(saved(tmp_path / "d.npz", x=IMAGES, y=classes), bundle("x"), 4, "classes")
     assert images.shape == (4, 1, 3, 4, 4)
-    assert given.tolist() == [0, 1, 2, 3]
+    assert given.reshape(-1).tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -75,13 +76,13 @@ def test_labels_may_be_a_column(classes: Any, tmp_path: Path) -> None:
     ],
 )
 def test_data_that_does_not_fit_is_refused(arrays: dict[str, Any], message: str, tmp_path: Path) -> None:
-    with pytest.raises(typer.BadParameter, match=re.escape(message)):
-        _data(saved(tmp_path / "d.npz", **arrays), bundle("x"), None)
+    with pytest.raises((typer.BadParameter, MetricError), match=re.escape(message)):
+        _data(saved(tmp_path / "d.npz", **arrays), bundle("x"), None, "classes")
 
 
 def test_networks_of_other_forms_have_no_accuracy(tmp_path: Path) -> None:
     path = saved(tmp_path / "d.npz", x=IMAGES, y=CLASSES)
     with pytest.raises(typer.BadParameter, match="m.hilt takes x, z; `hilt eval` is for networks of one input"):
-        _data(path, bundle("x", "z"), None)
+        _data(path, bundle("x", "z"), None, "classes")
     with pytest.raises(typer.BadParameter, match="takes 2 images at once; .* --shape x=1,3,4,4"):
-        _data(path, bundle("x", batch=2), None)
+        _data(path, bundle("x", batch=2), None, "classes")

@@ -42,13 +42,13 @@ def with_constants(graph: Graph, change: float) -> Graph:
 
 def test_the_right_file_passes_and_is_written(quantised, tmp_path):
     found = check_file(quantised.graph, quantised.model, quantised.samples)
-    assert (found.samples, found.values) == (2, 40)
+    assert found.samples == 2 and found.values > 40
     write_model(quantised, tmp_path / "m.onnx")
     assert (tmp_path / "m.onnx").stat().st_size > 0
 
 
 def test_other_weights_in_the_file_are_refused(quantised):
-    with pytest.raises(WrongFileError, match="output y of the file, read back, "):
+    with pytest.raises(WrongFileError, match="tensor .* of the file, read back, differs"):
         check_file(with_constants(quantised.graph, -1), quantised.model, quantised.samples)
 
 

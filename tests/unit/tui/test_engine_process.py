@@ -35,7 +35,7 @@ async def test_a_run_is_paused_killed_resumed_and_finished(tmp_path: Path, monke
             async with app.run_test(size=(120, 40)) as pilot:
                 await until(pilot, lambda: "RUNNING" in text_of(pilot) and "table:plain: ready" in text_of(pilot))
                 await pilot.press("p")
-                await until(pilot, lambda: "RUNNING: pausing after the trials on the board" in text_of(pilot))
+                await until(pilot, lambda: "RUNNING: pausing after the trials" in text_of(pilot))
                 fcntl.flock(gate, fcntl.LOCK_UN)
                 await until(pilot, lambda: "PAUSED" in text_of(pilot))
 
