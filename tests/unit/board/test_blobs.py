@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hilt_board import blobs as blobs_module
-from hilt_board.blobs import BlobStore
+from hilt_board.blobs import BlobError, BlobStore
 from hilt_board.protocol import UploadBlob
 
 TENSORS = [bytes([number]) * 100_000 for number in range(5)]
@@ -74,3 +74,15 @@ def test_the_last_used_stay_after_the_clock_jumps(folder: Path, monkeypatch: pyt
     put(blobs, 3)
     put(blobs, 4)
     assert sorted(path.name for path in (folder / "blobs").iterdir()) == sorted(NAMES[2:])
+
+
+def test_a_blob_in_use_is_not_evicted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blobs = opened(folder)
+    put(blobs, 0)
+    put(blobs, 1)
+    monkeypatch.setattr(blobs_module, "TOTAL_BYTES", 200_000)
+    upload = UploadBlob(NAMES[2], len(TENSORS[2]), 0, TENSORS[2])
+    assert blobs.put(upload, {NAMES[0]}).complete
+    assert sorted(path.name for path in (folder / "blobs").iterdir()) == sorted([NAMES[0], NAMES[2]])
+    with pytest.raises(BlobError, match="do not fit"):
+        blobs.put(UploadBlob(NAMES[3], len(TENSORS[3]), 0, TENSORS[3]), {NAMES[0], NAMES[2]})

@@ -6,13 +6,23 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from hilt.cli.silicon import application
-from hilt.silicon.fit import FITTED_TASKS, FREE, builds_of, fit, log_errors, rank_correlation, root_mean_square
+from hilt.silicon.fit import (
+    FITTED_TASKS,
+    FREE,
+    builds_of,
+    cross_validate,
+    fit,
+    log_errors,
+    rank_correlation,
+    root_mean_square,
+)
 from hilt.silicon.measured import MeasuredWorkload, cycles_of
 from hilt.silicon.packed_task import GROUP_CONV2D
 from hilt.silicon.predict import predict
@@ -45,6 +55,22 @@ def test_one_machine_for_both_builds_would_be_far_off() -> None:
     both = replace(builds, machines=dict.fromkeys((NEWER, OLDER), builds.machines[NEWER]))
     older = [item for item in of_kind(lambda kind: kind in FITTED_TASKS) if item.build == OLDER]
     assert root_mean_square(log_errors(older, both)) > 0.2
+
+
+def test_cross_validation_never_fits_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = {free.name: free.start for free in FREE}
+    seen: list[set[object]] = []
+
+    def spy(items: list[MeasuredWorkload], values: dict[str, float], evaluations: int) -> SimpleNamespace:
+        seen.append({item.record.task for item in items})
+        return SimpleNamespace(values=values)
+
+    monkeypatch.setattr("hilt.silicon.fit.fit", spy)
+    items = of_kind(lambda kind: kind in FITTED_TASKS)[:8]
+    found = cross_validate(items, start)
+    tasks = list(dict.fromkeys(item.record.task for item in items))
+    assert seen == [set(tasks) - {task} for task in tasks]
+    assert np.allclose(found.errors, log_errors(items, builds_of(start)))
 
 
 @pytest.mark.slow
