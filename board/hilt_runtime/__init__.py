@@ -1,12 +1,13 @@
 """Runs networks that hilt compiled, on a board with VTA: numpy and pynq are all it needs.
 
 from hilt_runtime import Network
-network = Network("model.hilt", bitstream="1x16_i8w8a32_15_15_18_17.bit")
-y = network(x)
+with Network("model.hilt", bitstream="1x16_i8w8a32_15_15_18_17.bit") as network:
+    y = network(x)
 """
 
 from hilt_runtime.bundle import Bundle, BundleError, read_bundle
 from hilt_runtime.errors import (
+    ClosedError,
     DeviceError,
     InferenceError,
     InputError,
@@ -15,11 +16,13 @@ from hilt_runtime.errors import (
     StepError,
     TargetError,
 )
-from hilt_runtime.network import Inference, Network, StepRun
+from hilt_runtime.network import Network, Running
+from hilt_runtime.placed_network import Inference, StepRun
 
 __all__ = [
     "Bundle",
     "BundleError",
+    "ClosedError",
     "DeviceError",
     "Inference",
     "InferenceError",
@@ -27,6 +30,7 @@ __all__ = [
     "MemoryNeededError",
     "Network",
     "NetworkError",
+    "Running",
     "StepError",
     "StepRun",
     "TargetError",

@@ -44,6 +44,9 @@ class VtaDevice:
         """
         raise NotImplementedError
 
+    def free(self, memory: Any) -> None:
+        """Give memory of `allocate` back. A device that keeps its memory for the next network does nothing."""
+
     def run(self, instructions: Any, count: int, limit_seconds: float, expected_seconds: float = 0.0) -> DeviceRun:
         """Run `count` instructions from contiguous memory until FINISH, a fault, or the limit in the device's time.
 
@@ -77,6 +80,9 @@ class PynqDevice(VtaDevice):
 
     def allocate(self, size: int) -> Any:
         return allocate(self._pynq, size)
+
+    def free(self, memory: Any) -> None:
+        memory.freebuffer()
 
     def run(self, instructions: Any, count: int, limit_seconds: float, expected_seconds: float = 0.0) -> DeviceRun:
         """See VtaDevice. Raises DeviceError."""

@@ -27,6 +27,10 @@ class DeviceError(NetworkError):
     """The device cannot be used: no bitstream, registers that do not answer."""
 
 
+class ClosedError(NetworkError):
+    """A network that was closed is run."""
+
+
 class InferenceError(NetworkError):
     """VTA did not finish a part of the network. The accelerator must be reset before it runs again."""
 

@@ -1,92 +1,50 @@
-"""A compiled network on a device: memory placed once, programs relocated once, then any number of inferences."""
+"""A compiled network on a device, shared by threads: one inference, many that overlap, or batches."""
 
 from __future__ import annotations
 
-import time
+import threading
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Union, overload
+from types import TracebackType
+from typing import Any, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Type, Union
 
 import numpy as np
 
-from hilt_runtime import operators
+from hilt_runtime.batches import split
 from hilt_runtime.bundle import Bundle, read_bundle
 from hilt_runtime.device import PynqDevice, VtaDevice
-from hilt_runtime.errors import DeviceError, InferenceError, InputError, MemoryNeededError, NetworkError, StepError
-from hilt_runtime.layout import fold, pack, unpack
+from hilt_runtime.errors import ClosedError, DeviceError, InputError, MemoryNeededError
 from hilt_runtime.native import library
-from hilt_runtime.native.inference import ForbiddenError, InferencePlan, ShapeChangedError
-from hilt_runtime.native.steps import NotNativeError
+from hilt_runtime.placed_network import Inference, PlacedNetwork
 
-_MASK = np.uint64(0xFFFFFFFF)
-_HIGHEST = 1 << 32
-"""VTA's address registers have 32 bits."""
+_AT_ONCE = 2
+"""Inferences that overlap: the processor computes one image's steps while VTA computes those of another."""
 
 
-class StepRun(NamedTuple):
-    """One step of an inference.
+class Running:
+    """An inference that was started."""
 
-    It has its kind (pack, unpack, vta, cpu), its name, its begin and end in seconds from the start of the
-    inference, and for
-    VTA the seconds from its start to `done` and the cycles that it counted.
-    """
-
-    kind: str
-    name: str
-    began: float
-    ended: float
-    device_seconds: float = 0.0
-    cycles: Optional[int] = None
-
-
-class StepRuns(Sequence[StepRun]):
-    """The steps of an inference, made when they are first looked at."""
-
-    def __init__(self, make: Callable[[], List[StepRun]]) -> None:
-        self._make = make
-        self._runs: Optional[List[StepRun]] = None
+    def __init__(self, future: "Future[Inference]") -> None:
+        self._future = future
 
     @property
-    def _all(self) -> List[StepRun]:
-        if self._runs is None:
-            self._runs = self._make()
-        return self._runs
+    def done(self) -> bool:
+        """Whether it has ended."""
+        return self._future.done()
 
-    def __len__(self) -> int:
-        return len(self._all)
+    def wait(self) -> Inference:
+        """Return the inference when it has ended. Raises as Network.run does."""
+        return self._future.result()
 
-    def __iter__(self) -> Iterator[StepRun]:
-        return iter(self._all)
-
-    @overload
-    def __getitem__(self, place: int) -> StepRun: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> List[StepRun]: ...
-
-    def __getitem__(self, place: Union[int, slice]) -> Union[StepRun, List[StepRun]]:
-        return self._all[place]
-
-
-class Inference(NamedTuple):
-    """The outputs by name, every tensor by name where they were kept, and how each step ran."""
-
-    outputs: Dict[str, Any]
-    tensors: Dict[str, Any]
-    steps: Sequence[StepRun]
-    seconds: float
-
-
-def _declared(output: Dict[str, Any], made: Any) -> Any:
-    """Return an output. Raises StepError if its shape or type is not the one that the bundle declares."""
-    if list(made.shape) != list(output["shape"]) or made.dtype != np.dtype(output["dtype"]):
-        text = "output {} is {} {}, and the bundle declares {} {}: compile the network anew"
-        wanted = (output["dtype"], tuple(output["shape"]))
-        raise StepError(text.format(output["name"], made.dtype, tuple(made.shape), *wanted))
-    return made
+    def abandon(self) -> None:
+        """Return when it has ended, or never begins: its result, or its error, is of no interest."""
+        if not self._future.cancel():
+            self._future.exception()
 
 
 class Network:
-    """A network in the memory of a device, ready to run."""
+    """A network in the memory of a device, ready to run. Any thread may use it; a context manager that closes it."""
 
     def __init__(
         self,
@@ -112,291 +70,141 @@ class Network:
             DeviceError: The device cannot be used.
         """
         self.bundle = bundle if isinstance(bundle, Bundle) else read_bundle(bundle)
-        manifest = self.bundle.manifest
-        self.device = device or PynqDevice(manifest["target"], bitstream)
-        self.device.check(manifest["target"], self.bundle.name)
-        self.keep = keep
-        self.engine = engine or library.engine()
+        target = self.bundle.manifest["target"]
+        self.device = device or PynqDevice(target, bitstream)
+        self.device.check(target, self.bundle.name)
+        self._turn = threading.Lock()
+        first = PlacedNetwork(self.bundle, self.device, self._turn, engine or library.engine(), keep)
+        self._placed: List[PlacedNetwork] = [first]
+        self._idle = [first]
+        self._changed = threading.Condition()
+        self._threads: Optional[ThreadPoolExecutor] = None
+        self._closed = False
+
+    @property
+    def engine(self) -> library.Engine:
         """The library that computes the processor's steps, or None for numpy, and why."""
-        self._plan: Optional[InferencePlan] = None
-        self._wanted = [(each["name"], tuple(each["shape"]), np.dtype(each["dtype"])) for each in self.bundle.inputs]
-        self._dirty: List[Any] = []
-        self._reads: List[Any] = []
-        sizes = manifest["memory"]
-        self._constants = self._allocate(sizes["constants"])
-        self._activations = self._allocate(sizes["separate" if keep else "activations"])
-        self._addresses: Dict[str, int] = {}
-        self._packed: Dict[str, Any] = {}
-        self._views: Dict[str, Any] = {}
-        self._place_constants()
-        self._place_tensors()
-        self._programs = [self._relocated(program) for program in manifest["programs"]]
-        self._own = {name: self.bundle.arrays[part] for name, part in manifest["arrays"].items()}
+        return self._placed[0].engine
+
+    def engines(self) -> Dict[str, str]:
+        """Return which engine computes each step of the processor: see PlacedNetwork.engines."""
+        return self._placed[0].engines()
+
+    @property
+    def fixed_memory(self) -> List[Any]:
+        """The memory that no inference changes: constants and instructions."""
+        return [self._placed[0].constants, *(program for each in self._placed for program in each.programs)]
 
     def __call__(self, *inputs: Any) -> Any:
-        """Return the network's output for its inputs, in their order; a tuple where it has several outputs."""
+        """Return the network's output for its inputs, in their order; a tuple where it has several outputs.
+
+        The first axis may have any length where it counts images in every input and output: then the inferences
+        overlap, and the outputs are as long. Raises as `run`.
+        """
         names = [each["name"] for each in self.bundle.inputs]
         if len(inputs) != len(names):
             raise InputError("{} inputs were given, the network has {}: {}".format(len(inputs), len(names), names))
-        outputs = tuple(self.run(dict(zip(names, inputs))).outputs.values())
+        given = dict(zip(names, inputs))
+        batch = split(self.bundle.inputs, self.bundle.outputs, given)
+        if batch is None:
+            outputs = tuple(self.run(given).outputs.values())
+        else:
+            count, parts = batch
+            made = [list(inference.outputs.values()) for inference in self.run_each(parts)]
+            outputs = tuple(np.concatenate(values)[:count] for values in zip(*made))
         return outputs[0] if len(outputs) == 1 else outputs
 
     def run(self, inputs: Mapping[str, Any]) -> Inference:
-        """Run one inference.
+        """Run one inference; it waits while others hold the network.
 
         Raises:
             InputError: An input is missing, or of another shape or type.
             StepError: The processor cannot compute a step with these inputs.
             InferenceError: VTA did not finish.
+            ClosedError: The network is closed.
         """
-        started = time.perf_counter()
-        given = self._checked(inputs)
-        try:
-            values, steps = self._native(given, started) if self.engine.library else self._by_numpy(given, started)
-        except (ShapeChangedError, NotNativeError) as error:
-            self.engine, self._plan = library.Engine(None, "numpy: {}".format(error)), None
-            values, steps = self._by_numpy(given, started)
-        outputs = {each["name"]: _declared(each, np.array(values[each["name"]])) for each in self.bundle.outputs}
-        return Inference(outputs, self._all(values) if self.keep else {}, steps, time.perf_counter() - started)
+        with self._changed:
+            self._require_open()
+        return self._run(inputs)
 
-    def engines(self) -> Dict[str, str]:
-        """Return which engine computes each step of the processor, and why where it is numpy.
+    def start(self, inputs: Mapping[str, Any]) -> Running:
+        """Start an inference with a copy of the inputs, and return at once.
 
-        The native engine has its plan after the first inference; before that its steps are all taken to be native.
+        Two run at a time, the processor's steps of one beside VTA's of the other, if the board has memory for both;
+        later ones wait for them, in order. Raises ClosedError.
         """
-        reasons = self._plan.reasons if self._plan is not None else {}
-        native = self.engine.library is not None
-        return {
-            step["name"]: ("numpy: " + reasons[step["name"]] if step["name"] in reasons else "native")
-            if native
-            else self.engine.reason
-            for step in self.bundle.manifest["steps"]
-            if step["kind"] != "vta"
-        }
+        copied = {name: np.array(value) for name, value in inputs.items()}
+        with self._changed:
+            self._require_open()
+            if self._threads is None:
+                self._place_again()
+                self._threads = ThreadPoolExecutor(len(self._placed), "hilt network")
+            return Running(self._threads.submit(self._run, copied))
 
-    def _by_numpy(self, given: Mapping[str, Any], started: float) -> Any:
-        """Run the steps one by one; return the tensors and the steps' runs."""
-        values: Dict[str, Any] = {**self._own, **given}
-        runs = [self._timed(step, started, _STEPS[step["kind"]], values) for step in self.bundle.manifest["steps"]]
-        return values, runs
+    def run_each(self, batches: Iterable[Mapping[str, Any]]) -> Iterator[Inference]:
+        """Run an inference for each of the inputs, overlapped, and give them in order. Raises as `run`.
 
-    def _native(self, given: Mapping[str, Any], started: float) -> Any:
-        """Run the plan, which the first inference makes; return the tensors and the steps' runs."""
-        steps = self.bundle.manifest["steps"]
-        if self._plan is None:
-            plan = InferencePlan(self.engine.library, self._own, self._packed)
-            plan.begin(given)
-            runs = [self._timed(step, started, _PLANNED[step["kind"]], plan) for step in steps]
-            plan.finish([each["name"] for each in self.bundle.outputs], self.keep)
-            self._plan = plan
-            return plan.values, runs
-        plan = self._plan
-        try:
-            plan.run(given)
-        except ForbiddenError as error:
-            step = steps[error.place]
-            self._compute(step, [plan.values[name] if name else None for name in step["inputs"]])
-            raise NotNativeError("step {} is forbidden natively, but not in numpy".format(step["name"])) from None
-        times, results = plan.times()
-
-        def runs_of() -> List[StepRun]:
-            found = zip(steps, plan.step_times(times, results))
-            return [_run_of(step, began - started, ended - started, run) for step, (began, ended, run) in found]
-
-        return plan.values, StepRuns(runs_of)
-
-    def _timed(self, step: Dict[str, Any], started: float, run: Callable[..., Any], state: Any) -> StepRun:
-        began = time.perf_counter()
-        try:
-            result = run(self, step, state)
-        except (NetworkError, ShapeChangedError, NotNativeError, ForbiddenError):
-            raise
-        except Exception as error:  # numpy raises many; none is more than this step's
-            what = step.get("op", step["kind"])
-            text = "step {} ({}) cannot be computed with these inputs: {}"
-            raise StepError(text.format(step["name"], what, str(error) or type(error).__name__)) from error
-        return _run_of(step, began - started, time.perf_counter() - started, result)
-
-    # --- placing ---
-
-    def _allocate(self, size: int) -> Any:
-        try:
-            memory = self.device.allocate(max(size, 4096))
-            if int(memory.physical_address) + memory.nbytes > _HIGHEST:
-                text = "memory at 0x{:x} is beyond VTA's 32-bit addresses: lower the board's CMA"
-                raise DeviceError(text.format(int(memory.physical_address)))
-            return memory
-        except MemoryNeededError as error:
-            total = sum(
-                self.bundle.manifest["memory"][key] for key in ("constants", "separate" if self.keep else "activations")
-            )
-            raise MemoryNeededError("{} ({} bytes in all)".format(error, total)) from None
-
-    def _place_constants(self) -> None:
-        base = int(self._constants.physical_address)
-        for name, constant in self.bundle.manifest["constants"].items():
-            data = self.bundle.arrays[constant["part"]].reshape(-1).view(np.uint8)
-            offset = constant["offset"]
-            self._constants[offset : offset + data.nbytes] = data
-            self._addresses[name] = base + offset
-        self._constants.flush()
-
-    def _place_tensors(self) -> None:
-        base = int(self._activations.physical_address)
-        for name, tensor in self.bundle.manifest["buffers"].items():
-            offset = tensor["separate" if self.keep else "offset"]
-            view = self._activations[offset : offset + tensor["bytes"]]
-            self._addresses[name] = base + offset
-            self._views[name] = view
-            self._packed[name] = np.asarray(view).view(np.int8).reshape(tensor["shape"])
-
-    def _relocated(self, program: Dict[str, Any]) -> Any:
-        """Return a program's instructions in contiguous memory, their addresses those of this device.
-
-        Each LOAD and STORE lies within its buffer (hilt_runtime.memory_check), and each buffer below 4 GiB: no address
-        wraps.
+        No more inputs are taken than run at a time, so that they may be made on the way.
         """
-        words = self.bundle.arrays[program["instructions"]].copy()
-        bit = np.uint64(self.bundle.manifest["target"]["dram_base_bit"])
-        for relocation in program["relocations"]:
-            chosen = self.bundle.arrays[relocation["part"]]
-            base, rest = divmod(self._addresses[relocation["buffer"]], relocation["element_bytes"])
-            if rest:
-                text = "buffer {} is at no multiple of its {}-byte elements: the device must place memory by pages"
-                raise DeviceError(text.format(relocation["buffer"], relocation["element_bytes"]))
-            field = (words[chosen, 0] >> bit) & _MASK
-            words[chosen, 0] = (words[chosen, 0] & ~(_MASK << bit)) | (((field + np.uint64(base)) & _MASK) << bit)
-        buffer = self._allocate(words.nbytes)
-        buffer[: words.nbytes] = words.reshape(-1).view(np.uint8)
-        buffer.flush()
-        return buffer
-
-    # --- steps ---
-
-    def _pack(self, step: Dict[str, Any], values: Dict[str, Any]) -> None:
-        packed, data = self._packed[step["buffer"]], values[step["tensor"]]
-        if data.dtype != np.int8:
-            raise TypeError("VTA takes int8, the tensor is {}".format(data.dtype))
-        if "fold" in step:
-            fold(data, packed, **step["fold"])
-        else:
-            pack(data, packed)
-        self._views[step["buffer"]].flush()
-
-    def _unpack(self, step: Dict[str, Any], values: Dict[str, Any]) -> None:
-        self._read_back(step["buffer"])
-        values[step["tensor"]] = unpack(self._packed[step["buffer"]], step["shape"])
-
-    def _vta(self, step: Dict[str, Any], values: Dict[str, Any]) -> Any:
-        program = self.bundle.manifest["programs"][step["program"]]
-        limit = program["limit_seconds"]
-        run = self.device.run(self._programs[step["program"]], program["count"], limit)
-        if run.outcome != "ok":
-            text = "VTA did not finish {}: {}; the network was compiled for {:.3g} ms of it"
-            expected = program["cycles"] * 1e3 / self.bundle.manifest["target"]["clock_hz"]
-            raise InferenceError(text.format(step["name"], run.reason or run.outcome, expected), run.outcome)
-        return run
-
-    def _cpu(self, step: Dict[str, Any], values: Dict[str, Any]) -> None:
-        inputs = [values[name] if name else None for name in step["inputs"]]
-        values.update(zip(step["outputs"], self._compute(step, inputs)))
-
-    def _compute(self, step: Dict[str, Any], inputs: Sequence[Any]) -> List[Any]:
+        running: Deque[Running] = deque()
         try:
-            outputs = operators.run(step["op"], inputs, step["attributes"])
-            if len(outputs) < len(step["outputs"]):
-                raise ValueError("it makes {} tensors, not {}".format(len(outputs), len(step["outputs"])))
-            return outputs
-        except Exception as error:
-            text = "step {} ({}) cannot be computed with these inputs: {}"
-            raise StepError(text.format(step["name"], step["op"], str(error) or type(error).__name__)) from error
+            for inputs in batches:
+                running.append(self.start(inputs))
+                if len(running) > _AT_ONCE:
+                    yield running.popleft().wait()
+            while running:
+                yield running.popleft().wait()
+        finally:
+            for each in running:
+                each.abandon()
 
-    # --- the same steps, planned for the native engine as they run for the first time ---
+    def close(self) -> None:
+        """Wait for the inferences that were started, and give the memory back. Closing twice is allowed."""
+        with self._changed:
+            self._closed, threads = True, self._threads
+        if threads is not None:
+            threads.shutdown()
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._idle) == len(self._placed))
+            for placed in self._placed:
+                placed.close()
 
-    def _plan_pack(self, step: Dict[str, Any], plan: InferencePlan) -> None:
+    def __enter__(self) -> "Network":
+        return self
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], traceback: Optional[TracebackType]
+    ) -> None:
+        self.close()
+
+    def _place_again(self) -> None:
+        """Place the network a second time; constants are shared. Without memory for it inferences run one by one."""
+        first = self._placed[0]
         try:
-            plan.add_pack(step)
-            self._dirty.append(self._views[step["buffer"]])
-        except NotNativeError as error:
-            plan.reasons[step["name"]] = str(error)
-            plan.add_call(lambda: self._pack(step, plan.values))
+            second = PlacedNetwork(self.bundle, self.device, self._turn, first.engine, first.keep, first)
+        except (DeviceError, MemoryNeededError):
+            return
+        self._placed.append(second)
+        self._idle.append(second)
 
-    def _plan_unpack(self, step: Dict[str, Any], plan: InferencePlan) -> None:
-        self._read_back(step["buffer"])
-        self._reads.append(self._views[step["buffer"]])
+    def _run(self, inputs: Mapping[str, Any]) -> Inference:
+        placed = self._take()
         try:
-            plan.add_unpack(step)
-        except NotNativeError as error:
-            packed = self._packed[step["buffer"]]
-            plan.add_numpy(step, [step["tensor"]], lambda: [unpack(packed, step["shape"])], str(error))
+            return placed.run(inputs)
+        finally:
+            self._give_back(placed)
 
-    def _plan_vta(self, step: Dict[str, Any], plan: InferencePlan) -> Any:
-        written, self._dirty = self._dirty, []
-        reads = self._reads = []
+    def _take(self) -> PlacedNetwork:
+        with self._changed:
+            self._changed.wait_for(lambda: bool(self._idle))
+            return self._idle.pop(0)
 
-        def call() -> Any:
-            for view in written:
-                view.flush()
-            run = self._vta(step, {})
-            for view in reads:  # see _read_back
-                view.flush()
-                view.invalidate()
-            return run
+    def _give_back(self, placed: PlacedNetwork) -> None:
+        with self._changed:
+            self._idle.append(placed)
+            self._idle.sort(key=self._placed.index)  # the first one, whose plan `engines` shows, is taken first
+            self._changed.notify_all()
 
-        return plan.add_call(call)
-
-    def _plan_cpu(self, step: Dict[str, Any], plan: InferencePlan) -> None:
-        plan.add_operator(step, lambda inputs: self._compute(step, inputs))
-
-    def _read_back(self, buffer: str) -> None:
-        # Behind a coherent port VTA's output may still be in the processor's cache: written to memory first.
-        self._views[buffer].flush()
-        self._views[buffer].invalidate()
-
-    # --- values ---
-
-    def _checked(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-        if len(inputs) == len(self._wanted) and all(_is(inputs.get(name), *facts) for name, *facts in self._wanted):
-            return inputs
-        checked = {}
-        for wanted in self.bundle.inputs:
-            name = wanted["name"]
-            if name not in inputs:
-                raise InputError("the network's input {} was not given".format(name))
-            array = np.asarray(inputs[name])
-            if list(array.shape) != list(wanted["shape"]) or array.dtype != np.dtype(wanted["dtype"]):
-                text = "input {} is {} {}, the network takes {} {}: convert it, or compile the network for it"
-                shapes = (array.dtype, tuple(array.shape), wanted["dtype"], tuple(wanted["shape"]))
-                raise InputError(text.format(name, *shapes))
-            checked[name] = array
-        unknown = sorted(set(inputs) - {each["name"] for each in self.bundle.inputs})
-        if unknown:
-            raise InputError("the network has no input {}; it has {}".format(unknown[0], sorted(checked)))
-        return checked
-
-    def _all(self, values: Dict[str, Any]) -> Dict[str, Any]:
-        """Return every tensor of the network: those of the processor, and those in VTA's memory."""
-        tensors = {name: np.array(value) for name, value in values.items() if name and name not in self._own}
-        for name, facts in self.bundle.manifest["packed"].items():
-            if name not in tensors:
-                self._read_back(facts["buffer"])
-                tensors[name] = unpack(self._packed[facts["buffer"]], facts["shape"])
-        return tensors
-
-
-_STEPS: Dict[str, Any] = {"pack": Network._pack, "unpack": Network._unpack, "vta": Network._vta, "cpu": Network._cpu}
-_PLANNED: Dict[str, Any] = {
-    "pack": Network._plan_pack,
-    "unpack": Network._plan_unpack,
-    "vta": Network._plan_vta,
-    "cpu": Network._plan_cpu,
-}
-
-
-def _run_of(step: Mapping[str, Any], began: float, ended: float, run: Any) -> StepRun:
-    device_seconds, cycles = (run.seconds, run.cycles) if run is not None else (0.0, None)
-    return StepRun(step["kind"], step["name"], began, ended, device_seconds, cycles)
-
-
-def _is(array: Any, shape: Any, dtype: Any) -> bool:
-    return type(array) is np.ndarray and array.shape == shape and array.dtype == dtype
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ClosedError("the network is closed: make it again to run it")

@@ -173,14 +173,14 @@ def _run(bundle: Any, base: Seed) -> str:
         return "long"
     with SimulatedVta(base.target, memory_bytes=wanted) as device:
         network = Network(bundle, device)
-        kept = [np.array(buffer) for buffer in (network._constants, *network._programs)]
+        kept = [np.array(buffer) for buffer in network.fixed_memory]
         try:
             network.run({tensor["name"]: _input(tensor, base) for tensor in bundle.inputs})
         except InferenceError as error:
             return f"VTA: {error}"
         except NetworkError:
             return "step"
-        for before, after in zip(kept, (network._constants, *network._programs), strict=True):
+        for before, after in zip(kept, network.fixed_memory, strict=True):
             if not np.array_equal(before, after):
                 return "a constant or an instruction was overwritten"
     return ""

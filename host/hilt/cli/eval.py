@@ -17,7 +17,7 @@ from hilt.cli.run_options import Wait
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hilt.network.board_run import BoardRunner
+    from hilt.network.board_run import BoardRunner, Overlapped
     from hilt_runtime import Bundle
 
 _AT_ONCE = 64
@@ -61,10 +61,10 @@ def evaluate_network(
     reference = None if float_model is None else FloatModel(float_model, images)
     with BoardRunner(board, tell, wait=wait) as runner:
         started = time.perf_counter()
-        outputs, runs, engines = _inferences(runner, opened, contents, images)
+        outputs, runs, engines, overlapped = _inferences(runner, opened, contents, images)
         seconds = time.perf_counter() - started
     board_time = processor_time(board, graph_of(opened, contents), opened.manifest, engines)
-    figures = profile(opened.manifest, runs, board_time)
+    figures = profile(opened.manifest, runs, board_time, overlapped)
     scores = judge.score(outputs, targets)
     facts: dict[str, Any] = {
         "network": opened.manifest["name"],
@@ -100,14 +100,15 @@ def evaluate_network(
 
 def _inferences(
     runner: BoardRunner, opened: Bundle, contents: bytes, images: NDArray[Any]
-) -> tuple[dict[str, NDArray[Any]], list[Any], Mapping[str, str]]:
-    """Return each output of all images, images first, the runs with their times, and each step's engine."""
+) -> tuple[dict[str, NDArray[Any]], list[Any], Mapping[str, str], Overlapped]:
+    """Return each output of all images, images first, the runs with their times, each step's engine, and the overlap."""
     import numpy as np
 
     from hilt_runtime.arrays import encode_arrays
 
     name, runs = opened.inputs[0]["name"], []
     engines: Mapping[str, str] = {}
+    overlapped: Overlapped = (0, 0.0)
     made: dict[str, list[NDArray[Any]]] = {output["name"]: [] for output in opened.outputs}
     advance = counter("board", "images")
     for first in range(0, len(images), _AT_ONCE):
@@ -120,8 +121,9 @@ def _inferences(
                 values.append(answer.arrays[output if len(batch) == 1 else f"{number}/{output}"])
         runs += answer.runs
         engines = answer.engines
+        overlapped = overlapped[0] + answer.overlapped[0], overlapped[1] + answer.overlapped[1]
         advance(first + len(batch), len(images))
-    return {output: np.stack(values) for output, values in made.items()}, runs, engines
+    return {output: np.stack(values) for output, values in made.items()}, runs, engines, overlapped
 
 
 def _data(path: Path, bundle: Bundle, limit: int | None, metric: str) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -47,7 +47,11 @@ def run_network(
     ] = None,
     repeat: Annotated[
         int,
-        typer.Option(min=1, max=1 << 16, help="Inferences; the first is cold, the figure is the others' median."),
+        typer.Option(
+            min=1,
+            max=1 << 16,
+            help="Inferences; the first is cold; from 4 on, one half is the latency, one half overlaps.",
+        ),
     ] = _INFERENCES,
     wait: Wait = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -76,7 +80,8 @@ def run_network(
     if output is not None:
         write_arrays(output, outputs)
     graph = graph_of(opened, data)
-    figures = profile(opened.manifest, answer.runs, processor_time(board, graph, opened.manifest, answer.engines))
+    board_time = processor_time(board, graph, opened.manifest, answer.engines)
+    figures = profile(opened.manifest, answer.runs, board_time, answer.overlapped)
     view = network_view(graph, opened.manifest, figures, answer.engines) | {"board": board}
     keep_view(data, view)
     if html is not None:

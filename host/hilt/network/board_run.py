@@ -33,10 +33,14 @@ _LOSSES_ALLOWED = 3
 _RETRY_SECONDS = 2.0
 
 
+Overlapped = tuple[int, float]
+
+
 @dataclass(frozen=True)
 class Inferences:
     """A board's answer: arrays by name, and each inference's seconds and steps (hilt_runtime.StepRun).
 
+    `overlapped` is the count of further inferences, which overlapped, and the seconds that all of them took.
     `engine` says what computed the processor's steps, and why, `engines` the same of each step by its name.
     """
 
@@ -44,6 +48,7 @@ class Inferences:
     runs: list[dict[str, Any]]
     engine: str = ""
     engines: Mapping[str, str] = field(default_factory=dict)
+    overlapped: Overlapped = (0, 0.0)
 
 
 class BoardRunner:
@@ -166,7 +171,12 @@ class BoardRunner:
             list(facts["runs"]),
             plain(str(facts.get("engine", "")))[:500],
             {plain(str(name)): plain(str(reason))[:200] for name, reason in dict(facts.get("engines", {})).items()},
+            _overlapped(facts.get("overlapped", {})),
         )
+
+
+def _overlapped(facts: Mapping[str, Any]) -> Overlapped:
+    return int(facts.get("images", 0)), float(facts.get("seconds", 0.0))
 
 
 def _reason(error: RefusedError) -> str:

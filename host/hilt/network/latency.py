@@ -26,7 +26,7 @@ class Latency:
         least: The least total of these.
         largest: The largest total of these.
         first: The total of the first inference, which is cold; None if none was counted apart, or if times are assumed.
-        images_per_second: The throughput with images that overlap; None if they ran one by one.
+        images_per_second: The throughput of images that overlap, measured; None if none did.
     """
 
     vta: float
@@ -48,8 +48,26 @@ class Latency:
 
     @property
     def rate(self) -> float:
-        """Images a second: with overlap where it was measured, else one by one."""
-        return self.images_per_second or (1e6 / self.total if self.total else 0.0)
+        """Images a second: overlapped where that was measured or all but VTA is assumed, else one by one."""
+        if self.images_per_second is not None:
+            return self.images_per_second
+        return 1e6 / self.period if self.period else 0.0
+
+    @property
+    def period(self) -> float:
+        """Microseconds from one image to the next.
+
+        Where times are assumed, one core starts VTA and waits for it while the other computes the next image's steps:
+        the longer side counts. The runtime overlaps two images, and each program waits for its turn.
+        """
+        if not self.assumed:
+            return self.total
+        return max(self.vta + self.start, self.crossings + self.processor)
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether `rate` is of images that overlap."""
+        return bool(self.assumed) or self.images_per_second is not None
 
     @property
     def parts(self) -> tuple[tuple[str, float], ...]:
@@ -81,14 +99,15 @@ def latency_text(latency: Latency) -> str:
     """Return the record in one line, as in `1,091.8 µs an inference: VTA 683.9 µs, 2 starts 300.0 µs, ...`."""
     parts = ", ".join(f"{name} {scaled(part)}" for name, part in latency.parts)
     mark = f" (all but VTA {latency.assumed})" if latency.assumed else ""
-    return f"{scaled(latency.total)} an inference, {latency.rate:,.1f} images a second: {parts}{mark}"
+    overlapped = " overlapped" if latency.overlaps else ""
+    return f"{scaled(latency.total)} an inference, {latency.rate:,.1f} images a second{overlapped}: {parts}{mark}"
 
 
 def runs_text(latency: Latency) -> str:
     """Return how many inferences the figure is from, their spread, and the first."""
     if latency.assumed:
         ran = "1 inference" if not latency.warm else f"{latency.warm + 1} inferences"
-        return f"{ran} ran; the model of the processor gives each the same time"
+        return f"{ran} ran one by one; the model of the processor gives each the same time"
     if not latency.warm:
         return "one inference, the first: cold"
     spread = ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from hilt.network.latency import Latency
@@ -85,15 +85,23 @@ class Profile:
         }
 
 
-def profile(manifest: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], time: ProcessorTime) -> Profile:
+def profile(
+    manifest: Mapping[str, Any],
+    runs: Sequence[Mapping[str, Any]],
+    time: ProcessorTime,
+    overlapped: tuple[int, float] = (0, 0.0),
+) -> Profile:
     """Return the profile of inferences of one network.
 
     Args:
         manifest: The bundle's.
         runs: Of each inference, its seconds and its steps as hilt_runtime.StepRun. The first one is cold.
         time: How the board's times are read.
+        overlapped: Images that overlapped, and the seconds of all of them; they count where times are measured.
     """
     slices, latency = typical([timeline(manifest, run, time) for run in runs], time.assumed)
+    if overlapped[0] and overlapped[1] > 0 and not time.assumed:
+        latency = replace(latency, images_per_second=overlapped[0] / overlapped[1])
     layers: list[LayerTime] = []
     for each in slices:
         if each.on_vta:

@@ -78,6 +78,4 @@ def _latency(profile: Mapping[str, Any], board: str) -> Latency:
     assumed = "" if core is None else f"assumed of a {core.name}: {slower:g} times a desktop's time"
     crossings = sum(float(step["microseconds"]) for step in profile["steps"] if step["kind"] in CROSSINGS)
     processor = float(profile["processor"]) - crossings
-    return Latency(
-        float(profile["vta"]), start, crossings * slower, max(processor, 0.0) * slower, starts, assumed
-    )
+    return Latency(float(profile["vta"]), start, crossings * slower, max(processor, 0.0) * slower, starts, assumed)
