@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP_INSTALL := -m pip install -qq
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit lint bench fault soak nightly linux-board linux onnx-suite native networks zoo pynq mutation rtl-mutation coverage registers resources timing prove pictures clean
+.PHONY: help setup demo test unit lint bench fault soak nightly linux-board linux onnx-suite native networks network-tests zoo pynq mutation rtl-mutation coverage registers resources timing prove pictures clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -84,8 +84,11 @@ native: setup  ## the native engine's operators on armhf and arm64 (QEMU) and un
 onnx-suite: setup  ## ONNX's own backend tests, quantised, compiled and run on the golden model (minutes)
 	$(HOST)/bin/python -m tests.onnx_suite
 
-networks: export HILT_NETWORKS := 1
-networks: setup  ## eight networks on two virtual boards, three of them from PyPI wheels: every tensor is the reference's (half an hour)
+networks: setup  ## the whole inference of the zoo's networks and ResNet-18: VTA, processor by both engines, starts (an hour; HILT_MLPERF_TINY=folder)
+	$(HOST)/bin/python -m tests.networks
+
+network-tests: export HILT_NETWORKS := 1
+network-tests: setup  ## eight networks on two virtual boards, three of them from PyPI wheels: every tensor is the reference's (half an hour)
 	$(HOST)/bin/python $(PIP_INSTALL) --no-deps rapidocr_onnxruntime==1.4.4 nudenet==3.4.2
 	$(HOST)/bin/pytest tests/networks
 

@@ -1,6 +1,6 @@
 """Whole networks on two virtual boards: every tensor is the reference's, and ONNX Runtime's but for rounding ties.
 
-MLPerf Tiny's four and ResNet-18 are made here; three networks come in wheels of PyPI. `make networks` runs them
+MLPerf Tiny's four and ResNet-18 are made here; three networks come in wheels of PyPI. `make network-tests` runs them
 (a quarter of an hour).
 """
 
@@ -40,7 +40,7 @@ RUN = "HILT_NETWORKS"
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(7200),  # minutes, but for a machine that does much else
-    pytest.mark.skipif(not os.environ.get(RUN), reason="minutes for each network: `make networks` runs them"),
+    pytest.mark.skipif(not os.environ.get(RUN), reason="minutes for each network: `make network-tests` runs them"),
 ]
 BOARDS = ("virtual:pynq", "virtual:zcu104")
 
@@ -89,7 +89,7 @@ def quantised(name: str) -> Quantised:
 def _from_wheel(wheel: Wheel) -> OnnxGraph:
     found = importlib.util.find_spec(wheel.package)
     if found is None or not found.submodule_search_locations:
-        pytest.skip(f"the package {wheel.package} is not installed; `make networks` installs it")
+        pytest.skip(f"the package {wheel.package} is not installed; `make network-tests` installs it")
     graph = load_graph(Path(found.submodule_search_locations[0]) / wheel.path)
     fix(graph, wheel.shapes, {})
     return graph

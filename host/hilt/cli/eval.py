@@ -101,7 +101,7 @@ def evaluate_network(
 def _inferences(
     runner: BoardRunner, opened: Bundle, contents: bytes, images: NDArray[Any]
 ) -> tuple[dict[str, NDArray[Any]], list[Any], Mapping[str, str], Overlapped]:
-    """Return each output of all images, images first, the runs with their times, each step's engine, and the overlap."""
+    """Return each output of all images, images first, the timed runs, each step's engine, and the overlap."""
     import numpy as np
 
     from hilt_runtime.arrays import encode_arrays
