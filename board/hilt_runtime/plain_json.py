@@ -14,9 +14,12 @@ class PlainJsonError(ValueError):
     """Text that is no JSON, or is larger or deeper than any of hilt's."""
 
 
-def read_json(text: bytes) -> Any:
-    """Return the value of a JSON text in UTF-8. Raises PlainJsonError."""
-    if len(text) > _MOST_BYTES or text.count(b",") + text.count(b"[") + text.count(b"{") > _MOST_VALUES:
+def read_json(text: bytes, most_values: int = _MOST_VALUES) -> Any:
+    """Return the value of a JSON text in UTF-8, of at most so many values: each takes some 70 bytes.
+
+    Raises PlainJsonError.
+    """
+    if len(text) > _MOST_BYTES or text.count(b",") + text.count(b"[") + text.count(b"{") > most_values:
         raise PlainJsonError("its JSON of {} bytes is larger than any of hilt's".format(len(text)))
     try:
         return json.loads(text.decode("utf-8"), parse_int=_integer)

@@ -7,6 +7,7 @@ import io
 import json
 import subprocess
 import sys
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -307,6 +308,19 @@ def test_reading_takes_no_more_than_twice_the_file(data: bytes, tmp_path: Path) 
     path.write_bytes(bytes(file))
     with pytest.raises(BundleError, match="its parts have more bytes than the file"):
         read_bundle(path)
+
+
+def test_a_manifest_of_very_many_values_is_refused_before_they_are_made(data: bytes) -> None:
+    parts = Parts(data)
+    parts.manifest["more"] = [{} for _ in range(1 << 19)]
+    file = parts.file()
+    tracemalloc.start()
+    try:
+        with pytest.raises(BundleError, match="is larger than any of hilt's"):
+            read_bundle(file)
+        assert tracemalloc.get_traced_memory()[1] < 2 * len(file)
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_bundle_that_is_larger_than_the_memory_is_named(data: bytes, tmp_path: Path) -> None:
