@@ -308,7 +308,7 @@ static void fold_lane(const uint8_t *line, ptrdiff_t width, ptrdiff_t stride, pt
   copy_line(1, from, stride, to + begin, 1, end - begin);
 }
 
-static int run_fold(const work_t *w) {
+static void fold_by_lanes(const work_t *w) {
   ptrdiff_t images = w->p[0], channels = w->p[1], height = w->p[2], width = w->p[3];
   ptrdiff_t outer = w->p[4], inner = w->p[5], columns = w->p[6], batch = w->p[7], block = w->p[8];
   ptrdiff_t kernel = w->p[9], stride = w->p[10], left = w->p[11];
@@ -332,6 +332,71 @@ static int run_fold(const work_t *w) {
         }
       }
     }
+}
+
+// Writes columns [begin, begin + count) of a row, channel beside channel: zeros outside of the row.
+static void interleave(const uint8_t *row, ptrdiff_t plane, ptrdiff_t channels, ptrdiff_t width, ptrdiff_t begin, ptrdiff_t count,
+                       uint8_t *to) {
+  ptrdiff_t before = begin < 0 ? (-begin < count ? -begin : count) : 0;
+  ptrdiff_t end = width - begin < count ? width - begin : count;
+  if (end <= before) {
+    memset(to, 0, (size_t)(count * channels));
+    return;
+  }
+  memset(to, 0, (size_t)(before * channels));
+  memset(to + end * channels, 0, (size_t)((count - end) * channels));
+  const uint8_t *from = row + begin + before;
+  uint8_t *there = to + before * channels;
+  if (channels == 3) {
+    const uint8_t *second = from + plane, *third = second + plane;
+    for (ptrdiff_t i = 0; i < end - before; ++i) {
+      there[3 * i] = from[i];
+      there[3 * i + 1] = second[i];
+      there[3 * i + 2] = third[i];
+    }
+    return;
+  }
+  for (ptrdiff_t channel = 0; channel < channels; ++channel)
+    copy_line(1, from + channel * plane, 1, there + channel, channels, end - before);
+}
+
+// Writes blocks of 16 lanes: the first `lanes` of the 16 bytes at each step, and zeros.
+static void masked_blocks(const uint8_t *from, ptrdiff_t step, uint8_t *to, ptrdiff_t apart, ptrdiff_t count, ptrdiff_t lanes) {
+  uint8_t ones[16] = {0};
+  memset(ones, 0xFF, (size_t)lanes);
+  bytes16 mask = load16(ones);
+  for (ptrdiff_t i = 0; i < count; ++i) store16(to + i * apart, and16(load16(from + i * step), mask));
+}
+
+// A row with channel beside channel holds each column's lanes in their order: they are copied 16 at a time.
+static void fold_by_rows(const work_t *w, ptrdiff_t chunk) {
+  ptrdiff_t images = w->p[0], channels = w->p[1], height = w->p[2], width = w->p[3];
+  ptrdiff_t outer = w->p[4], inner = w->p[5], columns = w->p[6], batch = w->p[7];
+  ptrdiff_t kernel = w->p[9], stride = w->p[10], left = w->p[11];
+  uint8_t room[FOLD_ROOM] = {0};
+  for (ptrdiff_t image = 0; image < outer * batch; ++image)
+    for (ptrdiff_t row = 0; row < height; ++row)
+      for (ptrdiff_t first = 0; first < columns; first += chunk) {
+        ptrdiff_t count = columns - first < chunk ? columns - first : chunk;
+        if (image < images)
+          interleave(w->data[0] + (image * channels * height + row) * width, height * width, channels, width,
+                     first * stride - left, (count - 1) * stride + kernel, room);
+        for (ptrdiff_t part = 0; part < inner; ++part) {
+          ptrdiff_t lanes = image < images ? kernel * channels - part * 16 : 0;
+          lanes = lanes < 0 ? 0 : lanes < 16 ? lanes : 16;
+          uint8_t *dst = w->data[1] + ((((image / batch * inner + part) * height + row) * columns + first) * batch +
+                                       image % batch) * 16;
+          masked_blocks(lanes ? room + part * 16 : room, stride * channels, dst, batch * 16, count, lanes);
+        }
+      }
+}
+
+static int run_fold(const work_t *w) {
+  ptrdiff_t columns = w->p[6], fit = (FOLD_ROOM - 16) / w->p[1] - w->p[9];  // of a row, beside one kernel
+  if (w->p[8] == 16 && fit >= 0)
+    fold_by_rows(w, fit / w->p[10] + 1 < columns ? fit / w->p[10] + 1 : columns);
+  else
+    fold_by_lanes(w);
   return 0;
 }
 

@@ -18,6 +18,7 @@
 typedef uint8x16_t bytes16;
 static inline bytes16 load16(const uint8_t *from) { return vld1q_u8(from); }
 static inline void store16(uint8_t *to, bytes16 value) { vst1q_u8(to, value); }
+static inline bytes16 and16(bytes16 a, bytes16 b) { return vandq_u8(a, b); }
 static inline void zip16(bytes16 a, bytes16 b, bytes16 *low, bytes16 *high) {
   uint8x16x2_t zipped = vzipq_u8(a, b);
   *low = zipped.val[0];
@@ -28,6 +29,7 @@ static inline void zip16(bytes16 a, bytes16 b, bytes16 *low, bytes16 *high) {
 typedef __m128i bytes16;
 static inline bytes16 load16(const uint8_t *from) { return _mm_loadu_si128((const __m128i *)from); }
 static inline void store16(uint8_t *to, bytes16 value) { _mm_storeu_si128((__m128i *)to, value); }
+static inline bytes16 and16(bytes16 a, bytes16 b) { return _mm_and_si128(a, b); }
 static inline void zip16(bytes16 a, bytes16 b, bytes16 *low, bytes16 *high) {
   *low = _mm_unpacklo_epi8(a, b);
   *high = _mm_unpackhi_epi8(a, b);
@@ -42,6 +44,10 @@ static inline bytes16 load16(const uint8_t *from) {
   return value;
 }
 static inline void store16(uint8_t *to, bytes16 value) { memcpy(to, &value, 16); }
+static inline bytes16 and16(bytes16 a, bytes16 b) {
+  for (int i = 0; i < 16; ++i) a.byte[i] &= b.byte[i];
+  return a;
+}
 static inline void zip16(bytes16 a, bytes16 b, bytes16 *low, bytes16 *high) {
   for (int i = 0; i < 8; ++i) {
     low->byte[2 * i] = a.byte[i];

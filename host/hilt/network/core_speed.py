@@ -95,7 +95,7 @@ _PER_ELEMENT: Mapping[str, tuple[float, float]] = {
     "dequantize": (2.9, 1.1),
     "pack": (1.35, 0.51),
     "unpack": (1.5, 0.62),
-    "fold": (5.1, 2.9),
+    "fold": (0.86, 0.74),
     "table": (4.25, 4.5),
     "add": (3.7, 3.4),
     "multiply": (2.8, 2.2),
