@@ -96,7 +96,7 @@ pynq: export HILT_FETCH_PYNQ := 1
 pynq: setup  ## hold what the agent expects of pynq against its released sources (fetches 140 MB once)
 	$(HOST)/bin/pytest tests/pynq_sources
 
-mutation: setup  ## small changes of the files that must not fail: how many their tests notice (minutes for each file)
+mutation: setup  ## 200 small changes of all product files: how many the nearest tests notice (an hour)
 	$(HOST)/bin/python -m tests.mutation
 
 rtl-mutation: setup  ## small changes of the RTL: which of them tests and proofs notice (ten to forty minutes)

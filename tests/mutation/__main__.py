@@ -1,7 +1,7 @@
-"""`python -m tests.mutation [FILE ...]`: how many small changes of the files that must not fail their tests notice.
+"""`python -m tests.mutation [FILE ...]`: how many small changes of the product's files their nearest tests notice.
 
-Each mutant runs in a copy of its package, so that nothing here is changed, and only with the tests that run its line.
-A sample by seed keeps a file to minutes.
+Without a file it draws from all of them, by seed, each mutant with the same chance. Each mutant runs in a copy of its
+package, so that nothing here is changed, and only with the tests that run its line.
 """
 
 from __future__ import annotations
@@ -15,10 +15,14 @@ import shutil
 import sys
 import tempfile
 import time
+from collections import defaultdict
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.mutation.equivalent import EQUIVALENT
 from tests.mutation.mutants import Mutant, mutants
+from tests.mutation.nearest import nearest_tests, product_files
 from tests.mutation.runner import import_libraries, lines_of_tests, tests_pass
 
 ROOT = Path(__file__).parents[2]
@@ -56,52 +60,108 @@ The same holds for their processor time, and two seconds more: an endless loop e
 """
 
 
+@dataclass(frozen=True)
+class Noticed:
+    """The mutants of one file that were tried, and those that no test noticed."""
+
+    name: str
+    tried: int
+    survivors: tuple[Mutant, ...]
+    seconds: float
+    problem: str = ""
+    """Why none was tried."""
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
-    parser.add_argument("files", nargs="*", metavar="FILE", help="of those listed; all unless given")
-    parser.add_argument("--limit", type=int, default=40, help="mutants of each file (default 40; 0: all)")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="product files; all unless given")
+    parser.add_argument("--limit", type=int, default=40, help="mutants of each given file (default 40; 0: all)")
+    parser.add_argument("--total", type=int, default=200, help="mutants of all files (default 200)")
+    parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    unknown = [name for name in options.files if name not in TARGETS]
+    unknown = [name for name in options.files if not (ROOT / name).is_file()]
     if unknown:
-        parser.error(f"no tests are known for {unknown[0]}; there are {', '.join(TARGETS)}")
+        parser.error(f"there is no file {unknown[0]}")
     import_libraries()
-    print(f"{'file':36} {'mutants':>7} {'noticed':>7} {'share':>6} {'s':>5}")
-    for name in options.files or TARGETS:
-        _report(name, options.limit, options.seed)
+    drawn = _of_files(options.files, options.limit, options.seed) if options.files else _of_all(options)
+    print(f"{'file':48} {'mutants':>7} {'noticed':>7} {'s':>5}")
+    with ProcessPoolExecutor(options.jobs, max_tasks_per_child=1) as pool:
+        found = []
+        for each in pool.map(_try, drawn.items()):
+            _print_file(each)
+            found.append(each)
+    _print_folders(found)
     print(
         f"{sum(map(len, EQUIVALENT.values()))} mutants that change nothing are left out (tests/mutation/equivalent.py)"
     )
     return 0
 
 
-def _report(name: str, limit: int, seed: int) -> None:
+def _of_files(names: list[str], limit: int, seed: int) -> dict[str, list[Mutant]]:
+    drawn = {name: _mutants_of(name) for name in names}
+    return {
+        name: random.Random(seed).sample(of_file, limit) if 0 < limit < len(of_file) else of_file
+        for name, of_file in drawn.items()
+    }
+
+
+def _of_all(options: argparse.Namespace) -> dict[str, list[Mutant]]:
+    every = [(name, mutant) for name in product_files() for mutant in _mutants_of(name)]
+    drawn: dict[str, list[Mutant]] = defaultdict(list)
+    for name, mutant in random.Random(options.seed).sample(every, min(options.total, len(every))):
+        drawn[name].append(mutant)
+    print(f"{min(options.total, len(every))} of {len(every):,} mutants in {len(drawn)} files, seed {options.seed}")
+    return dict(sorted(drawn.items()))
+
+
+def _mutants_of(name: str) -> list[Mutant]:
+    source = (ROOT / name).read_text(encoding="utf-8")
+    lines, known = source.splitlines(), EQUIVALENT.get(name, {})
+    return [mutant for mutant in mutants(source) if (lines[mutant.line - 1].strip(), mutant.change) not in known]
+
+
+def _print_file(found: Noticed) -> None:
+    noticed = found.tried - len(found.survivors)
+    print(f"{found.name:48} {found.tried:7} {noticed:7} {found.seconds:5.0f}  {found.problem}", flush=True)
+    lines = (ROOT / found.name).read_text(encoding="utf-8").splitlines()
+    for mutant in sorted(found.survivors, key=_line):
+        print(f"    line {mutant.line}: {mutant.change}: {lines[mutant.line - 1].strip()[:70]}", flush=True)
+
+
+def _print_folders(found: list[Noticed]) -> None:
+    folders: dict[str, list[Noticed]] = defaultdict(list)
+    for each in found:
+        folders[str(Path(each.name).parent)].append(each)
+    print(f"\n{'folder':48} {'mutants':>7} {'noticed':>7} {'share':>6}")
+    for folder, of_folder in [*folders.items(), ("all", found)]:
+        tried = sum(each.tried for each in of_folder)
+        noticed = tried - sum(len(each.survivors) for each in of_folder)
+        print(f"{folder:48} {tried:7} {noticed:7} {noticed / max(1, tried):6.0%}")
+
+
+def _try(drawn: tuple[str, list[Mutant]]) -> Noticed:
+    """Return how the nearest tests of a file take its mutants. A file without tests notices none."""
+    name, of_file = drawn
     began = time.monotonic()
     source = (ROOT / name).read_text(encoding="utf-8")
-    lines = source.splitlines()
-    known = EQUIVALENT.get(name, {})
-    drawn = [mutant for mutant in mutants(source) if (lines[mutant.line - 1].strip(), mutant.change) not in known]
-    if 0 < limit < len(drawn):
-        drawn = random.Random(seed).sample(drawn, limit)
+    tests = TARGETS.get(name) or nearest_tests(name)
+    if not tests:
+        return Noticed(name, len(of_file), tuple(of_file), 0.0, "no test imports it")
     survivors = []
     with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
         copied = _copy_package(name, Path(folder))
         started, processor = time.monotonic(), _processor_of_children()
-        if not tests_pass(Path(folder), TARGETS[name], _SECONDS, traced=copied):
-            print(f"{name:36} its tests fail without any mutant")
-            return
+        if not tests_pass(Path(folder), tests, _SECONDS, traced=copied):
+            return Noticed(name, 0, (), time.monotonic() - began, "its tests fail without any mutant")
         seconds = 10.0 + _PATIENCE * (time.monotonic() - started)
         processor = math.ceil(2.0 + _PATIENCE * (_processor_of_children() - processor))
         ran = lines_of_tests(Path(folder))
-        for mutant in drawn:
+        for mutant in of_file:
             copied.write_text(mutant.source, encoding="utf-8")
-            if tests_pass(Path(folder), line_runners(mutant.line, source, ran) or TARGETS[name], seconds, processor):
+            if tests_pass(Path(folder), line_runners(mutant.line, source, ran) or tests, seconds, processor):
                 survivors.append(mutant)
-    noticed = len(drawn) - len(survivors)
-    share = noticed / max(1, len(drawn))
-    print(f"{name:36} {len(drawn):7} {noticed:7} {share:6.0%} {time.monotonic() - began:5.0f}", flush=True)
-    for mutant in sorted(survivors, key=_line):
-        print(f"    line {mutant.line}: {mutant.change}: {lines[mutant.line - 1].strip()[:70]}", flush=True)
+    return Noticed(name, len(of_file), tuple(survivors), time.monotonic() - began)
 
 
 def line_runners(line: int, source: str, ran: dict[str, set[int]]) -> list[str]:

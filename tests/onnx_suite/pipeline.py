@@ -89,7 +89,7 @@ def _held(case: Case, wanted: dict[str, Array]) -> Ended:
     with SimulatedVta(target()) as device:
         bundle = read_bundle(compile_network(network, target()).data, "suite")
         inference = Network(bundle, device, keep=True).run(feeds)
-    compare(inference.tensors, evaluate(network, feeds))
+    compare(inference.tensors, evaluate(network, feeds), network)
     quantised = Runner(result.model, result.model.outputs, optimised=False).run(feeds)
     worst = float("inf")
     for (name, first), second in zip(wanted.items(), result.model.outputs, strict=True):

@@ -39,6 +39,7 @@ from hilt.engine.process import Boards, log_unexpected
 from hilt.engine.run_files import RunFiles
 from hilt.engine.run_spec import RunTask
 from hilt.engine.server import EngineServer
+from hilt.engine.tuner_calls import AbandonedError
 from hilt.measure import Measurer
 from hilt.schedule.onnx_model import Layer
 from hilt.store import Campaign, Run, RunState, Store, UnknownRunError
@@ -111,9 +112,13 @@ class CampaignJob:
 
     def search(self, measurer: Measurer, tasks: Sequence[RunTask]) -> bool:
         """See Job."""
-        layers = [
-            self._search_of(layer, run, task, measurer) for (layer, run), task in zip(self._layers, tasks, strict=True)
-        ]
+        try:
+            layers = [
+                self._search_of(layer, run, task, measurer)
+                for (layer, run), task in zip(self._layers, tasks, strict=True)
+            ]
+        except AbandonedError:
+            return False
         loop = CampaignLoop(
             self._campaign, self._budget, layers, self._store, self.control, self._announce, self._publish_network
         )

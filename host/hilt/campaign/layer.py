@@ -15,6 +15,7 @@ from hilt.engine.events import Event, TrialRecorded, TunerUpdated
 from hilt.engine.job import Publish
 from hilt.engine.loop import TrialBatch, TuningLoop
 from hilt.engine.run_spec import RunTask
+from hilt.engine.tuner_calls import TunerCalls
 from hilt.measure import Measurer
 from hilt.schedule.onnx_model import Layer
 from hilt.simulator.build import BuildError
@@ -75,7 +76,7 @@ class LayerSearch:
         self._latencies = {trial.ordinal: trial.microseconds for trial in recorded if trial.verified}
         self._bests: list[float | None] = []
         self._ended = run.state is RunState.FINISHED
-        tuner = tune.make_tuner(run.tuner, task.problem, run.seed, **run.tuner_options)
+        tuner = TunerCalls(control).run(lambda: tune.make_tuner(run.tuner, task.problem, run.seed, **run.tuner_options))
         candidates = fallback_candidates(task.problem)
         self._predict(task.problem, candidates)
         self._tuner = FallbackFirst(tuner, candidates if fallback_first else [])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,7 @@ class TunedInference:
         board: The board that it ran on.
         before: One inference with the fallback schedules.
         after: One inference of the bundle.
-        verified: The tensors of that inference, all equal to the reference.
+        verified: The comparison of that inference with the reference.
         chosen: Which bundle was the fastest, in words.
         view: The network with the inference, as hilt.network.network_view has it.
         layers: The microseconds of each layer's schedules in the form that the network has, the fastest first.
@@ -87,7 +87,7 @@ class TunedInference:
             "board": self.board,
             "before": self.before.to_dict(),
             "after": self.after.to_dict(),
-            "verified": {"tensors": self.verified.tensors, "elements": self.verified.elements},
+            "verified": asdict(self.verified),
             "chosen": self.chosen,
             "layers": {name: list(times) for name, times in self.layers.items()},
             "view": dict(self.view),
@@ -179,7 +179,7 @@ def end_with_bundle(
         runs = {name: _profile(graph, made, runner, inputs, _INFERENCES) for name, made in bundles.items()}
     chosen = min(runs, key=lambda name: runs[name][0].vta)
     after, answer = runs[chosen]
-    verified = compare(answer.arrays, evaluate(graph, inputs, answer.arrays))
+    verified = compare(answer.arrays, evaluate(graph, inputs, answer.arrays), graph)
     atomic_write_bytes(folder / BUNDLE, bundles[chosen].data)
     view = network_view(graph, bundles[chosen].manifest, after, answer.engines)
     keep_view(bundles[chosen].data, view)
@@ -229,7 +229,7 @@ def _measure_layer(alone: Graph, options: Any, runner: BoardRunner) -> list[Meas
         if placement.schedule is None or (knobs is not None and placement.schedule.origin != "tuned"):
             continue
         figures, answer = _profile(alone, compiled, runner, inputs)
-        compare(answer.arrays, expected)
+        compare(answer.arrays, expected, alone)
         chosen = dict(placement.schedule.knobs)
         measured.setdefault(json.dumps(chosen, sort_keys=True), (figures.vta, chosen))
     return sorted(measured.values(), key=lambda each: each[0])

@@ -181,8 +181,8 @@ def _finish_with_bundle(home: Path, campaign: Campaign, folder: Path) -> None:
         ending = end_with_bundle(store, campaign, board, folder, lambda line: typer.echo(f"{line} ...", err=True), tell)
         write_outputs(store, campaign.uuid, folder)
     typer.echo(
-        f"verified: {ending.verified.tensors} tensors, {ending.verified.elements:,} elements equal to the integer "
-        f"reference; VTA at {100 * ending.after.utilisation:.1f}% of its peak, with {ending.chosen}\n"
+        f"verified: {ending.verified.text}; VTA at {100 * ending.after.utilisation:.1f}% of its peak, "
+        f"with {ending.chosen}\n"
         f"{runs_text(ending.after.latency)}\n"
         f"{ending.path}: `hilt run {ending.path} --board {board} --input x.npy` runs it, --profile says where its time "
         "goes",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -66,6 +67,7 @@ def run_network(
     from hilt.network.processor_time import processor_time
     from hilt.network.profile import perfetto as trace_of
     from hilt.network.profile import profile
+    from hilt.network.reference import evaluate
     from hilt.network.verify import compare
     from hilt_runtime.arrays import encode_arrays
 
@@ -75,11 +77,11 @@ def run_network(
     inputs = inputs_for(opened, input_file)
     with BoardRunner(board, tell, wait=wait) as runner:
         answer = runner.run(opened, data, encode_arrays(inputs, {}), repeat=repeat, keep=verify)
-    verified = compare(answer.arrays, reference_of(opened, data, inputs, answer.arrays)) if verify else None
+    graph = graph_of(opened, data)
+    verified = compare(answer.arrays, evaluate(graph, inputs, answer.arrays), graph) if verify else None
     outputs = {output["name"]: answer.arrays[output["name"]] for output in opened.outputs}
     if output is not None:
         write_arrays(output, outputs)
-    graph = graph_of(opened, data)
     board_time = processor_time(board, graph, opened.manifest, answer.engines)
     figures = profile(opened.manifest, answer.runs, board_time, answer.overlapped)
     view = network_view(graph, opened.manifest, figures, answer.engines) | {"board": board}
@@ -92,15 +94,13 @@ def run_network(
         facts: dict[str, Any] = {"network": opened.manifest["name"], "board": board, "profile": figures.to_dict()}
         facts["engine"], facts["engines"] = answer.engine, dict(answer.engines)
         if verified is not None:
-            facts["verified"] = {"tensors": verified.tensors, "elements": verified.elements}
+            facts["verified"] = asdict(verified)
         print_json(facts, "inference")
         return
     if profiled:
         print_profile(figures)
     if verified is not None:
-        typer.echo(
-            f"verified: {verified.tensors} tensors, {verified.elements:,} elements equal to the integer reference"
-        )
+        typer.echo(f"verified: {verified.text}")
     typer.echo(f"{opened.manifest['name']} on {board}: {latency_text(figures.latency)}")
     typer.echo(f"the processor's steps: {answer.engine}{_by_numpy(answer.engines)}")
     typer.echo(runs_text(figures.latency))
@@ -145,16 +145,6 @@ def inputs_for(bundle: Bundle, path: Path | None) -> dict[str, NDArray[Any]]:
         if array.dtype.kind == "f" and (holes := int(np.isnan(array).sum())):
             raise typer.BadParameter(f"input {tensor['name']} in {path} holds NaN in {holes} of {array.size} elements")
     return {tensor["name"]: arrays[tensor["name"]] for tensor in wanted}
-
-
-def reference_of(
-    bundle: Bundle, data: bytes, inputs: dict[str, NDArray[Any]], board: Mapping[str, Any]
-) -> dict[str, NDArray[Any]]:
-    """Return every tensor of the network by the host's integer reference, each node on the board's own tensors."""
-    from hilt.network.graph_file import graph_of
-    from hilt.network.reference import evaluate
-
-    return dict(evaluate(graph_of(bundle, data), inputs, board))
 
 
 def write_json(path: Path, value: object) -> None:

@@ -12,6 +12,7 @@ from hilt.engine.events import EngineCommand, Event, Finished
 from hilt.engine.loop import TuningLoop, assess
 from hilt.engine.run_control import Control
 from hilt.engine.run_spec import RunTask
+from hilt.engine.tuner_calls import AbandonedError, TunerCalls
 from hilt.measure import Measurer
 from hilt.store import Run, RunState, Store
 
@@ -99,7 +100,12 @@ class RunJob:
     def search(self, measurer: Measurer, tasks: Sequence[RunTask]) -> bool:
         """See Job."""
         run, (task,) = self._run, tasks
-        tuner = tune.make_tuner(run.tuner, task.problem, run.seed, **run.tuner_options)
+        try:
+            tuner = TunerCalls(self.control).run(
+                lambda: tune.make_tuner(run.tuner, task.problem, run.seed, **run.tuner_options)
+            )
+        except AbandonedError:
+            return False
         complete = TuningLoop(run, tuner, task, measurer, self._store, self.control, self._publish).run()
         assessment = assess(tuner)
         self.verdict = "" if assessment is None else assessment.text

@@ -6,15 +6,19 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from hilt.engine.events import EngineCommand, Logged
+from hilt.engine.job import RunJob
 from hilt.engine.run_control import Control, closed_at_stop, opened_unless_stopped
 from hilt.engine.tuner_calls import TunerCalls
 from hilt.measure import Report, Request
+from hilt.store import Store
 from hilt.trial import Outcome, Result
 from hilt.tune import Feedback
+from tests.unit.store.examples import run as example_run
 
 from .table import TableMeasurer, description
 from .test_loop import BUDGET, Bench, GreedyTuner
@@ -138,3 +142,22 @@ def test_an_error_of_the_tuner_is_the_runs() -> None:
 
     with pytest.raises(LookupError, match="no such knob"):
         TunerCalls(Control()).run(fail)
+
+
+def test_a_stop_does_not_wait_for_a_tuner_that_hangs_while_it_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hilt.engine.tuner_calls.GRACE_SECONDS", 0.2)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def hang(*arguments: object, **options: object) -> None:
+        begun.set()
+        go_on.wait(60)
+
+    monkeypatch.setattr("hilt.tune.make_tuner", hang)
+    job = RunJob(Store(tmp_path / "hilt.db"), example_run("b" * 32))
+    threading.Thread(target=lambda: begun.wait(20) and job.obey(EngineCommand.STOP)).start()
+    began = time.monotonic()
+    assert not job.search(TableMeasurer(lambda request: Result(Outcome.OK)), [SimpleNamespace(problem=None)])  # type: ignore[list-item]
+    assert time.monotonic() - began < HEARD_SECONDS
+    go_on.set()

@@ -55,7 +55,7 @@ def runs_as_its_reference(model: Any, shapes: Mapping[str, Sequence[int]] | None
         bundle = read_bundle(compile_network(network, aim).data, "odd")
         inference = Network(bundle, device, keep=True).run(inputs)
     expected = evaluate(network, inputs)
-    assert compare(inference.tensors, expected).tensors == len(network.tensors)
+    assert compare(inference.tensors, expected, network).tensors == len(network.tensors)
     (wanted, *_), given = run_float(model, inputs), expected[network.outputs[0]]
     noise = float(np.mean((wanted - given) ** 2) / np.mean(wanted**2))
     assert noise < 0.02  # the original model's answer, not only that of the canonical form

@@ -52,7 +52,7 @@ def test_the_integers_are_those_of_the_reference(bias: int, clip: tuple[int, int
     compiled = compile_network(graph, aim, {layer.workload.schedule_shape: [{**knobs, "loop_order": 1}]})
     with SimulatedVta(aim) as device:
         inference = Network(read_bundle(compiled.data, "m"), device, keep=True).run({"x": data})
-    compare(inference.tensors, evaluate(graph, {"x": data}))
+    compare(inference.tensors, evaluate(graph, {"x": data}), graph)
 
 
 def test_only_the_first_tile_of_each_place_is_reset() -> None:
@@ -67,7 +67,7 @@ def test_a_bias_above_the_clips_bounds_keeps_its_resets_and_is_exact() -> None:
     data, aim = builder.input(), target(SMALL)
     with SimulatedVta(aim) as device:
         inference = Network(read_bundle(compile_network(graph, aim).data, "m"), device, keep=True).run({"x": data})
-    compare(inference.tensors, evaluate(graph, {"x": data}))
+    compare(inference.tensors, evaluate(graph, {"x": data}), graph)
 
 
 def test_a_layer_that_does_not_shift_keeps_its_resets() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hilt.network.compile import UnplaceableError, compile_network
-from hilt.network.graph import Graph
+from hilt.network.graph import Graph, Tensor
 from hilt.network.layers import VtaLayer, layer_of
 from hilt.network.reference import evaluate
 from hilt.network.simulated import SimulatedVta
@@ -26,7 +26,7 @@ def verified(graph: Graph, data: np.ndarray, parameters: str = PYNQ, form: Form 
     compiled = compile_network(graph, aim)
     with SimulatedVta(aim, form) as device:
         inference = Network(read_bundle(compiled.data, "model.hilt"), device, keep=True).run({"x": data})
-    assert compare(inference.tensors, evaluate(graph, {"x": data})).tensors == len(graph.tensors)
+    assert compare(inference.tensors, evaluate(graph, {"x": data}), graph).tensors == len(graph.tensors)
     return [placement.node.name for placement in compiled.placements if placement.on_vta]
 
 
@@ -74,7 +74,7 @@ def test_the_rtl_counts_the_twins_cycles() -> None:
     data = builder.input()
     with SimulatedVta(aim, "rtl") as device:
         inference = Network(read_bundle(compiled.data, "m"), device, keep=True).run({"x": data})
-    compare(inference.tensors, evaluate(graph, {"x": data}))
+    compare(inference.tensors, evaluate(graph, {"x": data}), graph)
     counted = [step.cycles for step in inference.steps if step.kind == "vta"]
     assert counted == [program["cycles"] for program in compiled.manifest["programs"]]
 
@@ -213,13 +213,15 @@ def test_the_same_network_makes_the_same_bytes() -> None:
 
 def test_a_wrong_tensor_is_named_with_both_values() -> None:
     expected = {"a": np.zeros((2, 2), np.int8), "b": np.zeros(3, np.int8)}
+    tensors = {name: Tensor(name, array.shape, "int8") for name, array in expected.items()}
+    graph = Graph("two", ("a",), ("b",), (), tensors, {})
     with pytest.raises(
         WrongTensorError,
         match=r"tensor b differs .* in 1 of 3 elements, the first at \(1,\): the board has 4, the reference 0",
     ):
-        compare({"a": expected["a"], "b": np.array([0, 4, 0], np.int8)}, expected)
+        compare({"a": expected["a"], "b": np.array([0, 4, 0], np.int8)}, expected, graph)
     with pytest.raises(WrongTensorError, match="no tensor b"):
-        compare({"a": expected["a"]}, expected)
+        compare({"a": expected["a"]}, expected, graph)
 
 
 # --- refusals ---

@@ -49,5 +49,5 @@ def test_the_network_that_is_timed_runs_on_the_processor_alone() -> None:
     data = {name: builder.random.integers(-128, 128, graph.tensors[name].shape).astype("int8") for name in graph.inputs}
     with SimulatedVta(aim) as device:
         inference = Network(read_bundle(compiled.data, "m"), device, keep=True).run(data)
-    compare(inference.tensors, evaluate(graph, data))
+    compare(inference.tensors, evaluate(graph, data), graph)
     assert [step.name for step in inference.steps] == ["conv2d small", "add small", "conv2d large", "add large"]

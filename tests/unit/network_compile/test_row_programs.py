@@ -49,4 +49,4 @@ def test_a_compiled_network_runs_row_programs_exactly(builder: Builder) -> None:
     data = builder.input()
     with SimulatedVta(aim) as device:
         inference = Network(read_bundle(compiled.data, "model.hilt"), device, keep=True).run({"x": data})
-    assert compare(inference.tensors, evaluate(graph, {"x": data})).tensors == len(graph.tensors)
+    assert compare(inference.tensors, evaluate(graph, {"x": data}), graph).tensors == len(graph.tensors)

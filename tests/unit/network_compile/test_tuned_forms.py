@@ -75,7 +75,7 @@ def test_a_trials_cycles_are_those_of_the_layer_in_the_compiled_network(
         inputs = {name: values.integers(-128, 128, shape).astype(np.int8) for name, shape in shapes.items()}
         with SimulatedVta(aim, "rtl") as device:
             inference = Network(read_bundle(compiled.data, "m"), device, keep=True).run(inputs)
-        compare(inference.tensors, evaluate(alone, inputs))
+        compare(inference.tensors, evaluate(alone, inputs), alone)
         (vta,) = [step for step in inference.steps if step.kind == "vta"]
         assert vta.cycles == trial.execution.cycles
 
