@@ -14,7 +14,9 @@ from hilt_runtime.manifest import ManifestNotWholeError, check_manifest, check_p
 from hilt_runtime.plain_json import PlainJsonError, read_json
 
 FORMAT = "hilt network"
-VERSION = 2
+VERSION = 3
+READABLE = (2, 3)
+"""2 has no steps on packed tensors."""
 MANIFEST = "manifest.json"
 _SUM = MANIFEST + ".sha256"
 _SUM_BYTES = 64
@@ -98,8 +100,8 @@ def _manifest(archive: StoredZip, name: str, most_values: int) -> Dict[str, Any]
     manifest = read_json(text, most_values)
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise BundleError("{} is not a {}: its manifest names another format".format(name, FORMAT))
-    if manifest.get("version") != VERSION:
-        line = "{} has version {!r:.40}, this runtime reads {}: compile the network again with this hilt"
+    if manifest.get("version") not in READABLE:
+        line = "{} has version {!r:.40}, this runtime reads 2 and {}: compile the network again with this hilt"
         raise BundleError(line.format(name, manifest.get("version"), VERSION))
     check_parts(manifest.get("parts"))
     return manifest

@@ -20,6 +20,10 @@ _MOST_CYCLES = 1 << 53
 _FASTEST_HZ = 10_000_000_000
 _LONGEST_SECONDS = 3600.0
 _DEEPEST_ATTRIBUTE = 8
+PACKED = frozenset(
+    ("add", "average_pool", "concat", "global_average_pool", "max_pool", "multiply", "slice", "table", "upsample")
+)
+"""The operators that compute on VTA's buffers."""
 _DTYPES: Tuple[str, ...] = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 _DTYPES += ("float16", "float32", "float64")
 
@@ -253,6 +257,8 @@ def _check_step(manifest: Mapping[str, Any], step: Dict[str, Any]) -> None:
         _require(step["program"] < len(manifest["programs"]), "there is no program {}".format(step["program"]))
     elif kind == "cpu":
         _require(step["op"] in operators.OPERATORS, "operator {} is not known here".format(step["op"][:80]))
+        if "packed" in step:
+            _check_packed_step(manifest, step)
     elif kind == "unpack":
         _check_packed(manifest, step["buffer"], step["shape"], "step " + step["name"])
     else:
@@ -262,6 +268,22 @@ def _check_step(manifest: Mapping[str, Any], step: Dict[str, Any]) -> None:
             _require(set(step["fold"]) == set(_FOLD), "a fold has more than kernel, stride and left")
 
 
+def _check_packed_step(manifest: Mapping[str, Any], step: Dict[str, Any]) -> None:
+    """Check a step of the processor that reads and writes VTA's buffers."""
+    name, packed = "step " + step["name"], step["packed"]
+    _require(_is_mapping(packed), name + " has no buffers by tensor")
+    _require(step["op"] in PACKED, "{} cannot compute {} on packed tensors".format(name, step["op"][:80]))
+    _require(len(step["outputs"]) == 1 and step["outputs"][0] in packed, name + " has no buffer for its output")
+    for tensor, buffer in packed.items():
+        _require(_is_text(buffer) and buffer in manifest["buffers"], "{} has no buffer {}".format(name, _shown(buffer)))
+        _require(tensor in step["inputs"] or tensor in step["outputs"], "{} has no tensor {}".format(name, tensor[:80]))
+    _require(step["outputs"][0] not in step["inputs"], name + " reads its own output")
+    _require(
+        not any(packed[step["outputs"][0]] == packed.get(tensor) for tensor in step["inputs"]),
+        name + " writes the buffer that it reads",
+    )
+
+
 def _check_flow(manifest: Mapping[str, Any]) -> None:
     """Check that each step reads tensors that are there: inputs, constants, or outputs of earlier steps."""
     names = [each["name"] for each in manifest["inputs"]]
@@ -269,9 +291,11 @@ def _check_flow(manifest: Mapping[str, Any]) -> None:
     there = {*names, *manifest["arrays"]}
     for step in manifest["steps"]:
         reads = step.get("inputs", []) if step["kind"] == "cpu" else [step["tensor"]] if step["kind"] == "pack" else []
-        for name in filter(None, reads):
+        in_buffers = step.get("packed", {}) if step["kind"] == "cpu" else {}
+        for name in filter(None, (name for name in reads if name not in in_buffers)):
             _require(name in there, "step {} reads {}, which no earlier step makes".format(step["name"], name))
-        there.update(step["outputs"] if step["kind"] == "cpu" else [step["tensor"]] if step["kind"] == "unpack" else [])
+        made = step["outputs"] if step["kind"] == "cpu" else [step["tensor"]] if step["kind"] == "unpack" else []
+        there.update(name for name in made if name not in in_buffers)
     for output in manifest["outputs"]:
         _require(output["name"] in there, "no step makes the output {}".format(output["name"]))
 

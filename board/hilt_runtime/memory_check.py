@@ -148,6 +148,11 @@ def _check_lives(manifest: Mapping[str, Any], accesses: List[Dict[str, _Access]]
             _write(lives, step["buffer"], (time, 0), (time, 0))
         elif step["kind"] == "unpack":
             _read(lives, step["buffer"], (time, 0), (time, 0))
+        elif step["kind"] == "cpu" and "packed" in step:
+            for tensor in step["inputs"]:
+                if tensor in step["packed"]:
+                    _read(lives, step["packed"][tensor], (time, 0), (time, 0))
+            _write(lives, step["packed"][step["outputs"][0]], (time, 0), (time, 0))
         elif step["kind"] == "vta":
             for name, access in accesses[step["program"]].items():
                 if name not in buffers:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
+
+from hilt_runtime import functions
 
 _EXACT_PRODUCTS = 1 << 10
 """int8 products (at most 2^14 each) whose sum float32 holds exactly (2^24)."""
@@ -47,10 +49,7 @@ def multiply(inputs: Inputs, attributes: Attributes) -> Any:
 
 def max_pool(inputs: Inputs, attributes: Attributes) -> Any:
     """Return the largest int8 of each window."""
-    top, left, bottom, right = attributes["pads"]
-    data = np.pad(
-        _required(inputs, 0), ((0, 0), (0, 0), (top, bottom), (left, right)), mode="constant", constant_values=-128
-    )
+    data = np.pad(_required(inputs, 0), _around(inputs, attributes), mode="constant", constant_values=-128)
     taps = _taps(data, attributes["kernel"], attributes["strides"])
     largest = taps[0].copy()
     for tap in taps[1:]:
@@ -60,13 +59,18 @@ def max_pool(inputs: Inputs, attributes: Attributes) -> Any:
 
 def average_pool(inputs: Inputs, attributes: Attributes) -> Any:
     """Return the rounded mean of each window; padding counts as zeros."""
-    top, left, bottom, right = attributes["pads"]
-    data = np.pad(_required(inputs, 0), ((0, 0), (0, 0), (top, bottom), (left, right)), mode="constant")
+    data = np.pad(_required(inputs, 0), _around(inputs, attributes), mode="constant")
     taps = _taps(data, attributes["kernel"], attributes["strides"])
     sums = taps[0].astype(np.int32)
     for tap in taps[1:]:
         sums += tap
     return _mean(sums, attributes)
+
+
+def _around(inputs: Inputs, attributes: Attributes) -> List[Tuple[int, int]]:
+    """Return the pads of each axis of (N, C, H, W), or of a packed tensor, whose first four axes are these."""
+    top, left, bottom, right = attributes["pads"]
+    return [(0, 0), (0, 0), (top, bottom), (left, right), *[(0, 0)] * (_required(inputs, 0).ndim - 4)]
 
 
 def global_average_pool(inputs: Inputs, attributes: Attributes) -> Any:
@@ -87,6 +91,12 @@ def table(inputs: Inputs, attributes: Attributes) -> Any:
     """Look each int8 up in a table of 256 entries, -128 first."""
     entries = np.roll(_required(inputs, 1), -128)  # by the bits of an int8, read as uint8
     return entries.take(_required(inputs, 0).view(np.uint8))
+
+
+def upsample(inputs: Inputs, attributes: Attributes) -> Any:
+    """Repeat each row and column (N, C, H, W, ...)."""
+    high, wide = attributes["factors"]
+    return np.repeat(np.repeat(_required(inputs, 0), high, axis=2), wide, axis=3)
 
 
 def concat(inputs: Inputs, attributes: Attributes) -> Any:
@@ -144,6 +154,30 @@ def depth_to_space(inputs: Inputs, attributes: Attributes) -> Any:
     else:
         blocks = data.reshape(images, depth, rows, columns, height, width).transpose(0, 1, 4, 2, 5, 3)
     return np.ascontiguousarray(blocks).reshape(images, depth, height * rows, width * columns)
+
+
+def softmax(inputs: Inputs, attributes: Attributes) -> Any:
+    """Return float32 softmax of int8 data * scale: of 256 powers, counted."""
+    data, axis = _required(inputs, 0), attributes["axis"]
+    lines = np.moveaxis(data.max(axis=axis, keepdims=True).astype(np.int64) - data, axis, -1)
+    powers, flat = softmax_powers(attributes["scale"]), lines.reshape(-1, data.shape[axis])
+    results = np.empty(flat.shape, np.float32)
+    for line, result in zip(flat, results):
+        total = 0.0
+        for count, power in zip(np.bincount(line, minlength=256).tolist(), powers.tolist()):
+            total += count * power
+        if attributes["logarithm"]:
+            values = -np.arange(256) * np.float64(attributes["scale"]) - functions.log(total)
+        else:
+            values = powers.astype(np.float64) / total
+        result[...] = values.astype(np.float32)[line]
+    whole = np.moveaxis(results.reshape(lines.shape), -1, axis)
+    return np.ascontiguousarray(whole).reshape(attributes["shape"])
+
+
+def softmax_powers(scale: float) -> Any:
+    """Return e ** (-k * scale) for k from 0 to 255, float32."""
+    return functions.exp(-np.arange(256) * np.float64(scale)).astype(np.float32)
 
 
 def quantize(inputs: Inputs, attributes: Attributes) -> Any:
@@ -275,6 +309,8 @@ OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {
     "quantize": quantize,
     "reshape": reshape,
     "slice": cut,
+    "softmax": softmax,
     "table": table,
     "transpose": transpose,
+    "upsample": upsample,
 }

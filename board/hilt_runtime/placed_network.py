@@ -189,7 +189,7 @@ class PlacedNetwork:
             plan = InferencePlan(self.engine.library, self._own, self._packed)
             plan.begin(given)
             runs = [self._timed(step, started, _PLANNED[step["kind"]], plan) for step in steps]
-            plan.finish([each["name"] for each in self.bundle.outputs], self.keep)
+            plan.finish()
             self._plan = plan
             return plan.values, runs
         plan = self._plan
@@ -308,8 +308,32 @@ class PlacedNetwork:
         return run
 
     def _cpu(self, step: Dict[str, Any], values: Dict[str, Any]) -> None:
-        inputs = [values[name] if name else None for name in step["inputs"]]
-        values.update(zip(step["outputs"], self._compute(step, inputs)))
+        if "packed" in step:
+            self._cpu_packed(step, values)
+        else:
+            inputs = [values[name] if name else None for name in step["inputs"]]
+            values.update(zip(step["outputs"], self._compute(step, inputs)))
+
+    def _cpu_packed(self, step: Dict[str, Any], values: Mapping[str, Any]) -> None:
+        """Compute a step on VTA's buffers."""
+        buffers, output = step["packed"], step["outputs"][0]
+        for name in step["inputs"]:
+            if name in buffers:
+                self._read_back(buffers[name])
+        self._compute_packed(step, values)
+        self._views[buffers[output]].flush()
+
+    def _compute_packed(self, step: Dict[str, Any], values: Mapping[str, Any]) -> None:
+        buffers = step["packed"]
+        inputs = [
+            self._packed[buffers[name]] if name in buffers else values[name] if name else None
+            for name in step["inputs"]
+        ]
+        target = self._packed[buffers[step["outputs"][0]]]
+        made = self._compute(step, inputs)[0]
+        if made.shape != target.shape or made.dtype != target.dtype:
+            raise ValueError("it makes {} {}, its buffer holds {}".format(made.dtype, made.shape, target.shape))
+        target[...] = made
 
     def _compute(self, step: Dict[str, Any], inputs: Sequence[Any]) -> List[Any]:
         try:
@@ -356,7 +380,23 @@ class PlacedNetwork:
         return plan.add_call(call)
 
     def _plan_cpu(self, step: Dict[str, Any], plan: InferencePlan) -> None:
-        plan.add_operator(step, lambda inputs: self._compute(step, inputs))
+        if "packed" in step:
+            self._plan_packed(step, plan)
+        else:
+            plan.add_operator(step, lambda inputs: self._compute(step, inputs))
+
+    def _plan_packed(self, step: Dict[str, Any], plan: InferencePlan) -> None:
+        buffers = step["packed"]
+        for name in step["inputs"]:
+            if name in buffers and not any(self._views[buffers[name]] is view for view in self._dirty):
+                self._read_back(buffers[name])
+                self._reads.append(self._views[buffers[name]])
+        try:
+            plan.add_packed(step)
+        except NotNativeError as error:
+            plan.reasons[step["name"]] = str(error)
+            plan.add_call(lambda: self._compute_packed(step, plan.values))
+        self._dirty.append(self._views[buffers[step["outputs"][0]]])
 
     def _read_back(self, buffer: str) -> None:
         # Behind a coherent port VTA's output may still be in the processor's cache: written to memory first.

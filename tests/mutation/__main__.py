@@ -18,6 +18,7 @@ import time
 from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 
 from tests.mutation.equivalent import EQUIVALENT
@@ -86,7 +87,7 @@ def main() -> int:
     import_libraries()
     drawn = _of_files(options.files, options.limit, options.seed) if options.files else _of_all(options)
     print(f"{'file':48} {'mutants':>7} {'noticed':>7} {'s':>5}")
-    with ProcessPoolExecutor(options.jobs, max_tasks_per_child=1) as pool:
+    with ProcessPoolExecutor(options.jobs, get_context("fork")) as pool:
         found = []
         for each in pool.map(_try, drawn.items()):
             _print_file(each)

@@ -28,6 +28,7 @@ def floats(*shape: int) -> np.ndarray[Any, Any]:
 
 
 IMAGE, GATE = int8(1, 32, 56, 56), int8(1, 32, 1, 1)
+PACKED = int8(1, 2, 56, 56, 1, 16)
 WINDOW = {"kernel": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
 MEAN = {"divisor": 49, "shift": 0, "clip": [-128, 127]}
 CONV = {"strides": [1, 1], "pads": [1] * 4, "groups": 1, "shift": [9], "clip": [-128, 127]}
@@ -54,6 +55,15 @@ OPERATORS: dict[str, tuple[str, list[Any], Mapping[str, Any], int]] = {
     "Softmax": ("Softmax", [floats(40, 100)], {}, 4000),
     "MatMul a product": ("MatMul", [floats(16, 128), floats(128, 128)], {}, 16 * 128 * 128),
     "ReduceMean": ("ReduceMean", [floats(16, 400), np.array([1])], {}, 6400),
+    "softmax": ("softmax", [int8(40, 6625)],
+                {"axis": -1, "scale": 2.0**-4, "logarithm": 0, "shape": [40, 6625]}, 40 * 6625),
+    "table packed": ("table", [PACKED, int8(256)], {}, PACKED.size),
+    "multiply packed": ("multiply", [PACKED, int8(1, 2, 1, 1, 1, 16)], _CLIP, PACKED.size),
+    "max_pool packed": ("max_pool", [PACKED], WINDOW, 2 * 28 * 28 * 16 * 9),
+    "average_pool packed": ("average_pool", [PACKED], {**WINDOW, **MEAN, "divisor": 1}, 2 * 28 * 28 * 16 * 9),
+    "global_average_pool packed": ("global_average_pool", [PACKED], MEAN, PACKED.size),
+    "upsample packed": ("upsample", [PACKED], {"factors": [2, 2]}, 4 * PACKED.size),
+    "concat packed": ("concat", [PACKED, PACKED], {"axis": 1}, 2 * PACKED.size),
     "Resize nearest": ("Resize", [int8(1, 8, 28, 28), None, np.array([1, 1, 2, 2], np.float32)],
                        {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}, 8 * 56 * 56),
 }  # fmt: skip

@@ -244,6 +244,48 @@ static int run_softmax(const work_t *w) {
   return 0;
 }
 
+// --- softmax of int8: 1 for its logarithm, outer, size, inner; f: scale. Buffers: data, powers (256), target. ---
+
+static int check_softmax_int8(const work_t *w) {
+  int64_t elements = product_of(3, w->p + 1);
+  return w->count == 3 && elements > 0 && w->p[2] <= INT32_MAX && holds(w, 0, elements, 1) && holds(w, 1, 256, 4) &&
+         holds(w, 2, elements, 4);
+}
+
+// A line has 256 different results at most: its values are counted first.
+static void softmax_int8_line(const int8_t *x, const float *powers, float *y, ptrdiff_t size, ptrdiff_t inner,
+                              int logarithm, double scale) {
+  int32_t counts[256] = {0};
+  const uint8_t *bits = (const uint8_t *)x;
+  if (inner == 1)
+    for (ptrdiff_t k = 0; k < size; ++k) ++counts[bits[k] ^ 128];
+  else
+    for (ptrdiff_t k = 0; k < size; ++k) ++counts[bits[k * inner] ^ 128];
+  int best = 255;
+  while (counts[best] == 0) --best;
+  double sum = 0.0;
+  for (int k = best; k >= 0; --k) sum += (double)counts[k] * (double)powers[best - k];
+  float results[256] = {0};
+  double log_sum = logarithm ? log_of(sum) : 0.0;
+  for (int k = 0; k <= best; ++k)
+    results[k ^ 128] = (float)(logarithm ? (double)(k - best) * scale - log_sum : (double)powers[best - k] / sum);
+  if (inner == 1)
+    for (ptrdiff_t k = 0; k < size; ++k) y[k] = results[bits[k]];
+  else
+    for (ptrdiff_t k = 0; k < size; ++k) y[k * inner] = results[bits[k * inner]];
+}
+
+static int run_softmax_int8(const work_t *w) {
+  ptrdiff_t outer = w->p[1], size = w->p[2], inner = w->p[3];
+  for (ptrdiff_t o = 0; o < outer; ++o)
+    for (ptrdiff_t i = 0; i < inner; ++i) {
+      ptrdiff_t first = o * size * inner + i;
+      softmax_int8_line((const int8_t *)w->data[0] + first, (const float *)w->data[1], (float *)w->data[2] + first, size,
+                        inner, w->p[0] != 0, w->f[0]);
+    }
+  return 0;
+}
+
 // --- matmul: batches[2], rows, depth, columns, strides of the left's batches[2], row, depth, of the right's
 // batches[2], depth, column. Buffers: left, right, target (dense). ---
 
@@ -569,5 +611,6 @@ const kernel_t float_kernels[] = {
     {check_unary, run_unary},     {check_binary, run_binary}, {check_reduce, run_reduce}, {check_softmax, run_softmax},
     {check_matmul, run_matmul},   {check_conv, run_conv},     {check_pool, run_pool},     {check_blend, run_blend},
     {check_lstm, run_lstm},       {check_gru, run_gru},       {check_argmax, run_argmax},
+    {check_softmax_int8, run_softmax_int8},
 };
 const int float_kernel_count = sizeof float_kernels / sizeof float_kernels[0];

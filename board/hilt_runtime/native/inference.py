@@ -10,7 +10,7 @@ import numpy as np
 
 from hilt_runtime.layout import four
 from hilt_runtime.native.plans import execute, plan_operator
-from hilt_runtime.native.steps import KERNELS, Builder, NotNativeError, Record
+from hilt_runtime.native.steps import Builder, NotNativeError, copy, strides_of
 
 Call = Callable[[], Any]
 Compute = Callable[[Sequence[Any]], List[Any]]
@@ -44,8 +44,6 @@ class InferencePlan:
         self._calls: Dict[int, Call] = {}
         self._ends: List[int] = []
         self._results: Dict[int, Any] = {}
-        self._seen: List[Any] = []
-        """The arrays that numpy's steps read, and the outputs."""
         self._steps: Any = None
         for name, array in constants.items():
             self.values[name] = self.builder.constant(np.asarray(array, order="C"))
@@ -109,8 +107,26 @@ class InferencePlan:
             self._run_new(before)
             self.values.update(zip(step["outputs"], outputs))
         except NotNativeError as error:
-            self._seen += [array for array in inputs if array is not None]
             self.add_numpy(step, step["outputs"], lambda: compute(inputs), str(error))
+
+    def add_packed(self, step: Step) -> None:
+        """Add and run an operator on VTA's buffers. Raises NotNativeError."""
+        builder, buffers = self.builder, step["packed"]
+        inputs = [
+            self._packed[buffers[name]] if name in buffers else self.values[name] if name else None
+            for name in step["inputs"]
+        ]
+        target = self._packed[buffers[step["outputs"][0]]]
+        before = len(builder.records)
+        with builder.writing_to(target):
+            made = plan_operator(builder, step["op"], inputs, step["attributes"])[0]
+        if made is not target:
+            if made.shape != target.shape or made.dtype != target.dtype:
+                del builder.records[before:]
+                raise NotNativeError("a result of another shape than its buffer")
+            strides = strides_of(made.shape)
+            copy(builder, made, target, made.shape, (0, strides), (0, strides))
+        self._run_new(before)
 
     def add_numpy(self, step: Step, names: Sequence[str], compute: Callable[[], List[Any]], reason: str) -> None:
         """Add and run a step of numpy's, whose results keep their memory."""
@@ -149,53 +165,14 @@ class InferencePlan:
             raise
         self._ends.append(len(builder.records))
 
-    def finish(self, outputs: Sequence[str], keep: bool) -> None:
-        """End the first inference: the plan is whole. Unless all tensors are kept, steps between them are joined."""
-        if not keep:
-            self._seen += [self.values[name] for name in outputs]
-            self._join_tables()
+    def finish(self) -> None:
+        """End the first inference: the plan is whole."""
         self._steps, self._buffers = self.builder.encoded(0)
         self._times = np.zeros(2 * len(self._steps) + 2)
         self._addresses = tuple(array.ctypes.data for array in (self._steps, self._buffers, self._times))
         refused = self._library.hilt_check(self._addresses[0], len(self._steps), self._addresses[1], len(self._buffers))
         if refused >= 0:
             raise NotNativeError("step {} reaches outside of its tensors".format(refused))
-
-    def _join_tables(self) -> None:
-        """Join the reading back of a tensor, a table, and its packing: the table is looked up in the packed tensor."""
-        records = self.builder.records
-        names = [KERNELS[record[0] - 1] if record[0] else "" for record in records]
-        joined: List[Record] = []
-        starts, place = [], 0
-        while place < len(records):
-            starts.append(len(joined))
-            first = records[place]
-            if names[place : place + 3] == ["unpack", "table", "pack"] and self._is_alone(place):
-                _, (_, entries, _), _, _ = records[place + 1]
-                places = [first[1][0], entries, records[place + 2][1][1]]
-                joined.append((KERNELS.index("table_packed") + 1, places, first[2], ()))
-                starts += [len(joined)] * 2
-                place += 3
-            else:
-                joined.append(first)
-                place += 1
-        starts.append(len(joined))
-        self.builder.records[:] = joined
-        self._calls = {starts[place]: call for place, call in self._calls.items()}
-        self._ends = [starts[end] for end in self._ends]
-
-    def _is_alone(self, place: int) -> bool:
-        """Return whether the tensors between three records are read by these alone, in one layout."""
-        unpack, table, pack = self.builder.records[place : place + 3]
-        data, changed = unpack[1][1], table[1][2]
-        if table[1][0] != data or pack[1][0] != changed or list(unpack[2]) != list(pack[2]):
-            return False
-        readers = [record for record in self.builder.records if data in record[1] or changed in record[1]]
-        arrays = self.builder.arrays
-        others = [array for other, array in enumerate(arrays) if other not in (data, changed)]
-        return len(readers) == 3 and not any(
-            np.may_share_memory(arrays[own], array) for own in (data, changed) for array in (*others, *self._seen)
-        )
 
     # --- later inferences ---
 

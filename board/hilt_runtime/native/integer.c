@@ -7,9 +7,11 @@
 #include <math.h>
 #include <string.h>
 
-#if defined(__ARM_NEON) && !defined(__aarch64__)
+#ifdef __ARM_NEON
 #include <arm_neon.h>
+#ifndef __aarch64__
 #define NEON_32 1
+#endif
 #endif
 
 // clang takes four elements of 32 bits at a time where the bytes beside them allow sixteen.
@@ -44,13 +46,24 @@ static int check_table(const work_t *w) {
 
 static void look_up(const uint8_t *x, const uint8_t *entries, uint8_t *y, ptrdiff_t count) {
   ptrdiff_t i = 0;
-  for (; i + 4 <= count; i += 4) {  // one load and one store for four
-    uint32_t four;
-    memcpy(&four, x + i, 4);
-    uint32_t found = entries[four & 255] | (uint32_t)entries[four >> 8 & 255] << 8 |
-                     (uint32_t)entries[four >> 16 & 255] << 16 | (uint32_t)entries[four >> 24] << 24;
-    memcpy(y + i, &found, 4);
+#ifdef __aarch64__
+  uint8x16x4_t quarters[4];
+  UNROLLED for (int part = 0; part < 16; ++part) quarters[part / 4].val[part % 4] = vld1q_u8(entries + 16 * part);
+  for (; i + 16 <= count; i += 16) {  // places outside of a quarter of the table give 0, or leave what is there
+    uint8x16_t places = vld1q_u8(x + i), found = vqtbl4q_u8(quarters[0], places);
+    UNROLLED for (int quarter = 1; quarter < 4; ++quarter)
+      found = vqtbx4q_u8(found, quarters[quarter], vsubq_u8(places, vdupq_n_u8((uint8_t)(64 * quarter))));
+    vst1q_u8(y + i, found);
   }
+#endif
+  for (; i + 16 <= count; i += 16)
+    UNROLLED for (int part = 0; part < 16; part += 4) {  // one load and one store for four
+      uint32_t four;
+      memcpy(&four, x + i + part, 4);
+      uint32_t found = entries[four & 255] | (uint32_t)entries[four >> 8 & 255] << 8 |
+                       (uint32_t)entries[four >> 16 & 255] << 16 | (uint32_t)entries[four >> 24] << 24;
+      memcpy(y + i + part, &found, 4);
+    }
   for (; i < count; ++i) y[i] = entries[x[i]];
 }
 
@@ -59,35 +72,6 @@ static int run_table(const work_t *w) {
   memcpy(entries, w->data[1] + 128, 128);
   memcpy(entries + 128, w->data[1], 128);
   look_up(w->data[0], entries, w->data[2], w->p[0]);
-  return 0;
-}
-
-// --- table of a packed tensor: images, channels, pixels, outer, inner, batch, block. Buffers: as of table. ---
-// Lanes behind the tensor's channels and images stay zero.
-
-static int check_table_packed(const work_t *w) {
-  const int64_t *p = w->p;
-  int64_t whole = product_of(5, p + 2);
-  return w->count == 3 && whole > 0 && holds(w, 0, whole, 1) && holds(w, 1, 256, 1) && holds(w, 2, whole, 1) &&
-         in_range(p[0], 1, p[3] * p[5]) && in_range(p[1], 1, p[4] * p[6]);
-}
-
-static int run_table_packed(const work_t *w) {
-  const int64_t *p = w->p;
-  const ptrdiff_t images = p[0], channels = p[1], pixels = p[2], outer = p[3], inner = p[4], batch = p[5], block = p[6];
-  uint8_t entries[256];
-  memcpy(entries, w->data[1] + 128, 128);
-  memcpy(entries + 128, w->data[1], 128);
-  look_up(w->data[0], entries, w->data[2], outer * inner * pixels * batch * block);
-  if (entries[0] == 0 || (images == outer * batch && channels == inner * block)) return 0;
-  for (ptrdiff_t image = 0; image < outer * batch; ++image)
-    for (ptrdiff_t part = 0; part < inner; ++part) {
-      ptrdiff_t lanes = image < images ? channels - part * block : 0;
-      lanes = lanes < 0 ? 0 : least(lanes, block);
-      uint8_t *y = w->data[2] + ((image / batch * inner + part) * pixels * batch + image % batch) * block;
-      for (ptrdiff_t pixel = 0; lanes < block && pixel < pixels; ++pixel)
-        memset(y + pixel * batch * block + lanes, 0, (size_t)(block - lanes));
-    }
   return 0;
 }
 
@@ -231,6 +215,45 @@ PAIR_LINE(multiply_line_16, int16_t, (int16_t)((int16_t)(u * v + half) >> shift)
 
 typedef void pair_line_t(const int8_t *, ptrdiff_t, const int8_t *, ptrdiff_t, int8_t *, ptrdiff_t, const int64_t *);
 
+// One value a lane for all pixels of a block: sixteen products at a time.
+static int multiply_blocks(const work_t *w) {
+  const int64_t *p = w->p;
+  int last = (int)p[AXES] - 1;
+  if (last < 1 || last > 2 || p[SIZES + last] != 16 || p[LEFT + last] != 1 || p[RIGHT + last] != 1) return 0;
+  int a = p[LEFT + last - 1] == 16 && p[RIGHT + last - 1] == 0, b = p[RIGHT + last - 1] == 16 && p[LEFT + last - 1] == 0;
+  if (!(a || b) || p[SHIFT] < 1 || p[SHIFT] > 14) return 0;
+  const ptrdiff_t groups = last == 2 ? p[SIZES] : 1, pixels = p[SIZES + last - 1];
+  const int64_t *whole = a ? p + LEFT : p + RIGHT, *lone = a ? p + RIGHT : p + LEFT;
+  const int16_t low = (int16_t)p[LOW], high = (int16_t)p[HIGH], half = (int16_t)half_of(p[SHIFT]);
+  const int shift = (int)p[SHIFT];
+  int8_t *restrict y = (int8_t *)w->data[2];
+  for (ptrdiff_t group = 0; group < groups; ++group) {
+    const int8_t *restrict x = (const int8_t *)w->data[a ? 0 : 1] + (last == 2 ? group * whole[0] : 0);
+    const int8_t *factor = (const int8_t *)w->data[a ? 1 : 0] + (last == 2 ? group * lone[0] : 0);
+    int16_t factors[16];
+    for (int lane = 0; lane < 16; ++lane) factors[lane] = factor[lane];
+#ifdef __ARM_NEON
+    const int16x8_t first = vld1q_s16(factors), second = vld1q_s16(factors + 8), halves = vdupq_n_s16(half);
+    const int16x8_t lows = vdupq_n_s16(low), highs = vdupq_n_s16(high), right = vdupq_n_s16((int16_t)-shift);
+    for (ptrdiff_t pixel = 0; pixel < pixels; ++pixel, x += 16, y += 16) {
+      const int8x16_t v = vld1q_s8(x);
+      int16x8_t a = vshlq_s16(vmlaq_s16(halves, vmovl_s8(vget_low_s8(v)), first), right);
+      int16x8_t b = vshlq_s16(vmlaq_s16(halves, vmovl_s8(vget_high_s8(v)), second), right);
+      a = vminq_s16(vmaxq_s16(a, lows), highs), b = vminq_s16(vmaxq_s16(b, lows), highs);
+      vst1q_s8(y, vcombine_s8(vmovn_s16(a), vmovn_s16(b)));
+    }
+    continue;
+#endif
+    for (ptrdiff_t pixel = 0; pixel < pixels; ++pixel, x += 16, y += 16)
+      WIDE for (int lane = 0; lane < 16; ++lane) {
+        int16_t t = (int16_t)((int16_t)(x[lane] * factors[lane] + half) >> shift);
+        t = t < low ? low : t;
+        y[lane] = (int8_t)(t > high ? high : t);
+      }
+  }
+  return 1;
+}
+
 static int run_pair(const work_t *w, pair_line_t *line) {
   const int64_t *p = w->p, *sizes = p + SIZES, *from = p + LEFT, *other = p + RIGHT;
   int last = (int)p[AXES] - 1;
@@ -261,6 +284,7 @@ static int run_add(const work_t *w) {
 }
 
 static int run_multiply(const work_t *w) {
+  if (half_of(w->p[SHIFT]) + 16384 < 32768 && multiply_blocks(w)) return 0;
   return run_pair(w, w->p[SHIFT] > 0 && w->p[SHIFT] < 15 && half_of(w->p[SHIFT]) + 16384 < 32768 ? multiply_line_16
                                                                                                  : multiply_line);
 }
@@ -397,6 +421,52 @@ static int run_global_average_pool(const work_t *w) {
   return 0;
 }
 
+// --- pools of a packed tensor: the pool's numbers, lanes, 1 for the largest. Buffers: data, target. ---
+
+enum { LANES = 15, IS_MAX, MOST_LANES = 1024 };
+
+static int check_pool_packed(const work_t *w) {
+  const int64_t *p = w->p;
+  int64_t given[4] = {p[PLANES], p[HEIGHT], p[WIDTH], p[LANES]}, made[4] = {p[PLANES], p[ROWS], p[COLUMNS], p[LANES]};
+  int64_t read = product_of(4, given), written = product_of(4, made);
+  return check_pool(w) && in_range(p[LANES], 1, MOST_LANES) && read >= 0 && written >= 0 && holds(w, 0, read, 1) &&
+         holds(w, 1, written, 1);
+}
+
+static void pool_pixel(const work_t *w, const int8_t *plane, ptrdiff_t out, ptrdiff_t column, int8_t *y) {
+  const int64_t *p = w->p;
+  const ptrdiff_t lanes = p[LANES];
+  int32_t sums[MOST_LANES];
+  for (ptrdiff_t lane = 0; lane < lanes; ++lane) sums[lane] = p[IS_MAX] ? -128 : 0;
+  for (ptrdiff_t row = 0; row < p[KERNEL]; ++row) {
+    ptrdiff_t y_in = out * p[STRIDES] + row - p[TOP];
+    if (y_in < 0 || y_in >= p[HEIGHT]) continue;
+    ptrdiff_t first = column * p[STRIDES + 1] - p[PAD_LEFT];
+    ptrdiff_t begin = most(first, 0), end = least(first + p[KERNEL + 1], p[WIDTH]);
+    const int8_t *x = plane + (y_in * p[WIDTH] + begin) * lanes;
+    for (ptrdiff_t tap = begin; tap < end; ++tap, x += lanes) {
+      if (p[IS_MAX])
+        for (ptrdiff_t lane = 0; lane < lanes; ++lane) sums[lane] = sums[lane] > x[lane] ? sums[lane] : x[lane];
+      else
+        for (ptrdiff_t lane = 0; lane < lanes; ++lane) sums[lane] += x[lane];
+    }
+  }
+  if (p[IS_MAX])
+    for (ptrdiff_t lane = 0; lane < lanes; ++lane) y[lane] = (int8_t)sums[lane];
+  else
+    mean_line(sums, y, lanes, p);
+}
+
+static int run_pool_packed(const work_t *w) {
+  const int64_t *p = w->p;
+  int8_t *y = (int8_t *)w->data[1];
+  for (ptrdiff_t k = 0; k < p[PLANES]; ++k)
+    for (ptrdiff_t out = 0; out < p[ROWS]; ++out)
+      for (ptrdiff_t column = 0; column < p[COLUMNS]; ++column, y += p[LANES])
+        pool_pixel(w, (const int8_t *)w->data[0] + k * p[HEIGHT] * p[WIDTH] * p[LANES], out, column, y);
+  return 0;
+}
+
 // --- conv2d. Buffers: data, weights, bias (int32, one a channel), residual (the target's shape, or none: the bias
 // again), shift (int32, one a channel), residual shift (int32), target. ---
 
@@ -530,6 +600,6 @@ const kernel_t integer_kernels[] = {
     {check_global, run_global_average_pool},
     {check_conv2d, run_conv2d},
     {check_dense, run_dense},
-    {check_table_packed, run_table_packed},
+    {check_pool_packed, run_pool_packed},
 };
 const int integer_kernel_count = sizeof integer_kernels / sizeof integer_kernels[0];

@@ -7,8 +7,10 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence
 
 import numpy as np
 
-from hilt_runtime.native.steps import Builder, NotNativeError, broadcast, merged, padded
+from hilt_runtime.native.steps import Builder, NotNativeError, broadcast, copy, merged, padded
+from hilt_runtime.operators_integer import softmax_powers
 
+_MOST_COPIES = 1024
 Inputs = Sequence[Any]
 Attributes = Mapping[str, Any]
 
@@ -69,7 +71,7 @@ def _pool(kernel: str) -> Callable[[Builder, Inputs, Attributes], List[Any]]:
     def plan(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
         data = inputs[0]
         _int8(data)
-        images, channels, height, width = data.shape
+        images, channels, height, width, *lanes = data.shape
         whole = kernel == "global_average_pool"
         taps = [height, width] if whole else list(attributes["kernel"])
         strides = [1, 1] if whole else list(attributes["strides"])
@@ -78,9 +80,13 @@ def _pool(kernel: str) -> Callable[[Builder, Inputs, Attributes], List[Any]]:
         columns = (width + left + right - taps[1]) // strides[1] + 1
         if min(rows, columns) < 1:
             raise NotNativeError("a window that is larger than the data")
-        out = builder.new((images, channels, rows, columns), np.int8)
+        out = builder.new((images, channels, rows, columns, *lanes), np.int8)
         mean = [attributes.get("divisor", 1), attributes.get("shift", 0), *attributes.get("clip", [-128, 127])]
         shape = [images * channels, height, width, rows, columns]
+        if lanes:
+            numbers = [*shape, *taps, *strides, top, left, *mean, lanes[0] * lanes[1], kernel == "max_pool"]
+            builder.step("pool_packed", [data, out], numbers)
+            return [out]
         builder.step(kernel, [data, out], [*shape, *taps, *strides, top, left, *mean])
         return [out]
 
@@ -139,6 +145,36 @@ def _dense(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any
     return [out]
 
 
+def _softmax(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
+    data, axis = inputs[0], attributes["axis"] % inputs[0].ndim
+    _int8(data)
+    outer, inner = (int(np.prod(part, dtype=np.int64)) for part in (data.shape[:axis], data.shape[axis + 1 :]))
+    if not data.size:
+        raise NotNativeError("an empty tensor")
+    out, powers = builder.new(data.shape, np.float32), builder.constant(softmax_powers(attributes["scale"]))
+    numbers = [attributes["logarithm"], outer, data.shape[axis], inner]
+    builder.step("softmax_int8", [data, powers, out], numbers, [attributes["scale"]])
+    return [out.reshape(attributes["shape"])]
+
+
+def _upsample(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
+    """Copy rows once for each row that they become, each with its columns repeated."""
+    data = inputs[0]
+    images, channels, height, width, *lanes = data.shape
+    high, wide = attributes["factors"]
+    if not 1 <= high * wide <= _MOST_COPIES:
+        raise NotNativeError("more than {} copies of an element".format(_MOST_COPIES))
+    out = builder.new((images, channels, height * high, width * wide, *lanes), data.dtype)
+    inner = int(np.prod(lanes, dtype=np.int64))
+    planes, line = images * channels, width * wide * inner
+    reads = [height * width * inner, width * inner, inner, 1]
+    for row in range(high):
+        for column in range(wide):
+            writes = [height * high * line, high * line, wide * inner, 1]
+            copy(builder, data, out, [planes, height, width, inner], (0, reads), (row * line + column * inner, writes))
+    return [out]
+
+
 PLANS: Dict[str, Callable[[Builder, Inputs, Attributes], List[Any]]] = {
     "add": _pair("add"),
     "average_pool": _pool("average_pool"),
@@ -149,5 +185,7 @@ PLANS: Dict[str, Callable[[Builder, Inputs, Attributes], List[Any]]] = {
     "max_pool": _pool("max_pool"),
     "multiply": _pair("multiply"),
     "quantize": _quantize,
+    "softmax": _softmax,
     "table": _table,
+    "upsample": _upsample,
 }

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Sequence, Tuple
+from contextlib import contextmanager
+from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 import numpy as np
 
 KERNELS = (
     *("copy", "fill", "take", "pack", "unpack", "fold"),
     *("table", "table_float", "quantize", "dequantize", "add", "multiply"),
-    *("max_pool", "average_pool", "global_average_pool", "conv2d", "dense", "table_packed"),
+    *("max_pool", "average_pool", "global_average_pool", "conv2d", "dense", "pool_packed"),
     *("unary", "binary", "reduce", "softmax", "matmul", "conv", "pool", "blend", "lstm", "gru", "argmax"),
+    "softmax_int8",
 )
 """The kernels in the order of the tables in C; a step's number is its kernel's place plus 1, and 0 is Python's."""
 BUFFERS, NUMBERS, FLOATS, AXES = 8, 40, 4, 6
@@ -35,6 +37,7 @@ class Builder:
         self._buffers = np.zeros(64, BUFFER)
         self._places: Dict[Tuple[int, int], int] = {}
         self._constants: Dict[int, np.ndarray] = {}
+        self._target: Any = None
 
     def step(self, kernel: str, arrays: Sequence[Any], numbers: Sequence[Any] = (), floats: Sequence[Any] = ()) -> None:
         """Add a step of a kernel. Raises NotNativeError if it has more buffers or numbers than a record."""
@@ -48,8 +51,21 @@ class Builder:
         self.records.append((0, (), (), ()))
 
     def new(self, shape: Sequence[int], dtype: Any) -> Any:
-        """Return a new array for a result."""
-        return np.zeros(tuple(int(size) for size in shape), dtype)
+        """Return an array for a result: that of `writing_to` if it fits, else a new one."""
+        sizes, target = tuple(int(size) for size in shape), self._target
+        if target is not None and target.shape == sizes and target.dtype == dtype:
+            self._target = None
+            return target
+        return np.zeros(sizes, dtype)
+
+    @contextmanager
+    def writing_to(self, target: Any) -> Iterator[None]:
+        """Let the next result of the target's shape and type be the target itself."""
+        self._target = target
+        try:
+            yield
+        finally:
+            self._target = None
 
     def constant(self, array: Any) -> Any:
         """Keep an array whose values never change, and return it."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from numpy.typing import NDArray
@@ -96,12 +96,18 @@ _PER_ELEMENT: Mapping[str, tuple[float, float]] = {
     "pack": (1.35, 0.51),
     "unpack": (1.5, 0.62),
     "fold": (0.86, 0.74),
-    "table": (4.25, 4.5),
+    "table": (3.44, 0.88),
     "add": (3.7, 3.4),
     "multiply": (2.8, 2.2),
     "max_pool": (12.4, 10.1),
     "average_pool": (32.3, 12.9),
     "global_average_pool": (0.64, 0.53),
+    "average_pool packed": (6.2, 3.42),
+    "global_average_pool packed": (3.8, 1.83),
+    "max_pool packed": (5.38, 3.39),
+    "multiply packed": (1.13, 0.94),
+    "upsample": (3.53, 2.26),
+    "softmax": (15.04, 10.94),
     "concat": (0.25, 0.14),
     "slice": (1.5, 1.0),
     "pad": (1.4, 0.75),
@@ -179,6 +185,23 @@ def unpack_work(shape: Sequence[int], packed_bytes: int) -> StepWork:
     """Return the work of reading an int8 tensor of `shape` back from `packed_bytes` of VTA's memory."""
     size = math.prod(shape)
     return StepWork("unpack", size, size + packed_bytes, 0, packed_bytes)
+
+
+_REDUCED = ("average_pool", "global_average_pool", "max_pool")
+
+
+def packed_work(work: StepWork, elements: int, packed_bytes: int) -> StepWork:
+    """Return the work of a step on packed tensors, which all lie in the memory that VTA reads.
+
+    Args:
+        work: The step's on plain tensors.
+        elements: Of its packed output, empty lanes included.
+        packed_bytes: Of its packed inputs and output.
+    """
+    if work.op in _REDUCED:
+        return replace(work, op=f"{work.op} packed", bytes=0, contiguous_bytes=packed_bytes)
+    op = f"{work.op} packed" if f"{work.op} packed" in _PER_ELEMENT else work.op
+    return replace(work, op=op, elements=elements, bytes=0, contiguous_bytes=packed_bytes)
 
 
 def step_seconds(core: Core, engine: Engine, work: StepWork) -> float:

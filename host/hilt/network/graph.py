@@ -48,6 +48,11 @@ OPERATORS: Mapping[str, str] = {
         "int8 (N, C, H, W). Attributes block [2], mode 'DCR' or 'CRD' (ONNX): "
         "(N, C / (bh * bw), H * bh, W * bw); DCR: channel = (row * bw + column) * C' + c"
     ),
+    "upsample": "(N, C, H, W) -> (N, C, H * fh, W * fw). Attribute factors [2]: each element fh times, fw times",
+    "softmax": (
+        "int8 -> float32. Attributes axis (from the last, -1), scale, logarithm (0 or 1), shape of the result: ONNX's "
+        "Softmax or LogSoftmax of data * scale, its sum over the 256 values in order of falling value, in float64"
+    ),
     "quantize": "float32 -> int8. Attribute scale: out = clip(rint(data / scale), -128, 127)",
     "dequantize": "int8 -> float32. Attribute scale: out = data * scale",
 }

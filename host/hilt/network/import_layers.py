@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hilt.network.onnx_graph import OnnxNode
 from hilt.network.qdq_view import QdqView, Quantised
+from hilt_runtime.operators_resize import resize_plan
 from hilt_runtime.operators_window import pads_of, transposed_pads
 
 _LAYERS = ("Conv", "ConvTranspose", "Gemm")
@@ -228,13 +229,20 @@ class LayerMatcher:
                 return None
             attributes["pads"] = pads
             count = math.prod(attributes["kernel"])
+            if self._sees_all(node, pads, attributes["kernel"]):
+                attributes = {}
         twos = (count & -count).bit_length() - 1
         shift = twos + leaf.exponent - exponent
         if not -_LARGEST_MEAN_SHIFT <= shift <= _LARGEST_SHIFT:
             return None
         attributes |= {"divisor": count >> twos, "shift": shift, "clip": chain.bounds(exponent)}
-        op = "average_pool" if node.op == "AveragePool" else "global_average_pool"
+        op = "average_pool" if "kernel" in attributes else "global_average_pool"
         return IntegerNode(op, node.name, [leaf.name], attributes, [node.name, *chain.source])
+
+    def _sees_all(self, node: OnnxNode, pads: list[int], kernel: list[int]) -> bool:
+        """Tell whether a pool has one window, which holds the whole image."""
+        size, result = self._graph.shape(node.inputs[0])[2:], self._graph.shape(node.outputs[0])[2:]
+        return tuple(result) == (1, 1) and all(pads[axis] + size[axis] <= kernel[axis] for axis in (0, 1))
 
     def _pool(self, node: OnnxNode) -> dict[str, Any]:
         """Return kernel, strides and the pads with which whole windows give the output's size."""
@@ -281,13 +289,32 @@ class LayerMatcher:
         return IntegerNode(op, node.name, inputs, attributes, [node.name])
 
     def _resize(self, node: OnnxNode, inputs: list[str]) -> IntegerNode:
-        """Return a nearest Resize, which ONNX's own operator computes on int8."""
+        """Return a nearest Resize, which ONNX's own operator computes on int8, unless it repeats rows and columns."""
+        factors = self._factors(node)
+        if factors is not None:
+            return IntegerNode("upsample", node.name, inputs, {"factors": factors}, [node.name])
         kinds = zip(("roi", "scales", "sizes"), node.inputs[1:], strict=False)
         constants = {
             place: (kind, self._graph.constants[name]) for place, (kind, name) in enumerate(kinds, start=1) if name
         }
         reason = "it only moves data"
         return IntegerNode("Resize", node.name, inputs, dict(node.attributes), [node.name], constants, reason)
+
+    def _factors(self, node: OnnxNode) -> list[int] | None:
+        """Return by how many a nearest Resize (N, C, H, W) repeats rows and columns; None if it does otherwise."""
+        shape, result = self._graph.shape(node.inputs[0]), self._graph.shape(node.outputs[0])
+        constants = [self._graph.constants.get(name) if name else None for name in node.inputs[1:]]
+        if len(shape) != 4 or shape[:2] != result[:2] or any(
+            name and value is None for name, value in zip(node.inputs[1:], constants, strict=True)
+        ):  # fmt: skip
+            return None
+        data = np.broadcast_to(np.zeros((), np.int8), shape)
+        factors = [result[2] // shape[2], result[3] // shape[3]]
+        for axis, indices, weights in resize_plan([data, *constants], node.attributes):
+            factor = factors[axis - 2] if axis >= 2 else 0
+            if weights is not None or not factor or not np.array_equal(indices, np.arange(result[axis]) // factor):
+                return None
+        return factors if [factors[0] * shape[2], factors[1] * shape[3]] == list(result[2:]) else None
 
     def _integers(self, node: OnnxNode, place: int) -> list[int] | None:
         if len(node.inputs) <= place or node.inputs[place] not in self._graph.constants:

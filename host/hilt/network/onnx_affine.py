@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,14 @@ _LAYERS = {"Conv": 0, "ConvTranspose": 1, "Gemm": 0}
 """Operators by the axis of their weights on which the output channels lie (a Gemm's weights are (N, K) by then)."""
 
 
-def fold_affine(graph: OnnxGraph) -> None:
-    """Fold in place, until nothing more can be."""
+def fold_affine(graph: OnnxGraph, layers: Collection[str] = tuple(_LAYERS)) -> None:
+    """Fold in place into layers of these operators, until nothing more can be."""
     changed = True
     while changed:
         changed = False
         consumers = graph.consumers()
         for node in list(graph.nodes):
-            if node.op not in _LAYERS or node.domain or node.inputs[1] not in graph.constants:
+            if node.op not in layers or node.domain or node.inputs[1] not in graph.constants:
                 continue
             readers = consumers.get(node.outputs[0], [])
             if len(readers) != 1 or node.outputs[0] in graph.outputs:

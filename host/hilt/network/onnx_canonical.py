@@ -11,9 +11,10 @@ import numpy as np
 from hilt.network.onnx_affine import fold_affine
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode, infer_shapes, new_constant, reshape_node
 from hilt.network.onnx_layouts import cancel_layouts
+from hilt.network.onnx_means import means_by_powers
 from hilt.network.onnx_products import plain_product
 from hilt.network.onnx_sinking import move_reshapes_back
-from hilt.network.onnx_transposed import lower_transposed
+from hilt.network.onnx_transposed import clip_before_shuffle, lower_transposed
 from hilt_runtime.operators_window import pads_of
 
 _MAX_DILATED_TAPS = 4
@@ -25,12 +26,15 @@ def canonicalise(graph: OnnxGraph) -> None:
 
     Afterwards: convolutions and pools are two-dimensional with pads; a matrix product with constant weights is a Gemm
     with weights (N, K) and a bias by channel; strided ConvTranspose is a convolution and DepthToSpace; Flatten,
-    Squeeze and Unsqueeze are Reshape; Split is Slice; means over the image are GlobalAveragePool; batch norms are
-    folded; Pad and Resize are of all axes.
+    Squeeze and Unsqueeze are Reshape; Split is Slice; means over the image are GlobalAveragePool, or an
+    AveragePool of 2^k elements where constant weights read them; batch norms are folded; Pad and Resize are of all
+    axes.
     """
+    fold_affine(graph, ("ConvTranspose",))  # once it is lowered, a DepthToSpace stands between
     for rewrite in (
         _reshapes,
         _splits,
+        _squares,
         plain_product,
         _means,
         _flat_windows,
@@ -42,12 +46,14 @@ def canonicalise(graph: OnnxGraph) -> None:
     ):
         _each_node(graph, rewrite)
         infer_shapes(graph)
+    clip_before_shuffle(graph)
     cancel_layouts(graph)
     _each_node(graph, _means)  # a mean over the image may show only now
     move_reshapes_back(graph)
     fold_affine(graph)
     _each_node(graph, _adjacent_reshapes)
     graph.remove_unused()
+    means_by_powers(graph)
     graph.name_apart()
     infer_shapes(graph)
 
@@ -82,6 +88,17 @@ def _splits(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
         slices.append(OnnxNode(f"{node.name}.{place}", "Slice", [node.inputs[0], *bounds], [output]))
         start = end
     return slices
+
+
+def _squares(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
+    """Make a power of 2 a product, which is the same float."""
+    exponent = graph.constants.get(node.inputs[1]) if node.op == "Pow" else None
+    if exponent is None or exponent.size != 1 or exponent.ravel()[0] != 2:
+        return None
+    alike = graph.shape(node.inputs[0]) == graph.shape(node.outputs[0])
+    if not alike or graph.dtypes.get(node.inputs[0], "float32") != "float32":
+        return None
+    return [OnnxNode(node.name, "Mul", [node.inputs[0]] * 2, list(node.outputs))]
 
 
 def _means(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:

@@ -16,7 +16,7 @@ from hilt.network.import_layers import IntegerNode, LayerMatcher
 from hilt.network.onnx_graph import CONSTANT_DOMAIN, OnnxError, OnnxGraph, OnnxNode
 from hilt.network.onnx_refusals import require_computable
 from hilt.network.onnx_simplify import fixed_model, read_fixed
-from hilt.network.qdq_view import QdqView
+from hilt.network.qdq_view import QdqView, Quantised
 
 _REASONS = {
     "dequantize": "it leaves the integers",
@@ -25,8 +25,10 @@ _REASONS = {
     "quantize": "it reads floats",
     "reshape": "it only moves data",
     "slice": "it only moves data",
+    "softmax": "it leaves the integers",
     "table": "VTA looks nothing up in tables",
     "transpose": "it only moves data",
+    "upsample": "it only moves data",
 }
 
 
@@ -181,6 +183,8 @@ class _Importer:
         if self._is_tabulated(name):
             return []
         node = self._view.producers[name]
+        if self._softmax_leaf(node) is not None:
+            return []
         return [source for source in node.inputs if source and not self._ready(source)]
 
     def _is_tabulated(self, name: str) -> bool:
@@ -210,8 +214,34 @@ class _Importer:
             return
         self._emit_operator(self._view.producers[name])
 
+    def _softmax_leaf(self, node: OnnxNode) -> Quantised | None:
+        """Return the int8 tensor that a Softmax or LogSoftmax reads, perhaps behind a Reshape; None if it has none."""
+        if node.domain or node.op not in ("Softmax", "LogSoftmax"):
+            return None
+        source, shape = node.inputs[0], self._graph.shape(node.inputs[0])
+        leaf, maker = self._view.activation(source), self._view.producers.get(source)
+        if leaf is not None or maker is None or maker.op != "Reshape" or maker.domain:
+            return leaf
+        along_lines = int(node.attributes.get("axis", -1)) % len(shape) == len(shape) - 1
+        alike = self._graph.shape(maker.inputs[0])[-1:] == shape[-1:]
+        return self._view.activation(maker.inputs[0]) if along_lines and alike else None
+
+    def _emit_softmax(self, node: OnnxNode, leaf: Quantised) -> None:
+        """Emit a softmax of int8: it has 256 different powers at most."""
+        shape = self._graph.shape(node.inputs[0])
+        axis = int(node.attributes.get("axis", -1)) % len(shape) - len(shape)
+        attributes = {
+            "axis": axis, "scale": 2.0**-leaf.exponent, "logarithm": int(node.op == "LogSoftmax"), "shape": list(shape)
+        }  # fmt: skip
+        self._tensors[node.outputs[0]] = self._tensor(node.outputs[0])
+        self._emit(IntegerNode("softmax", node.name, [leaf.name], attributes, [node.name]), list(node.outputs))
+
     def _emit_operator(self, node: OnnxNode) -> None:
         """Emit one of ONNX's operators for the processor."""
+        leaf = self._softmax_leaf(node)
+        if leaf is not None:
+            self._emit_softmax(node, leaf)
+            return
         op = "Identity" if node.domain == CONSTANT_DOMAIN else node.op
         attributes = {
             key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in node.attributes.items()

@@ -32,6 +32,24 @@ def lower_transposed(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
     return _sub_pixel(graph, node, plain, strides[0], pads, groups)
 
 
+def clip_before_shuffle(graph: OnnxGraph) -> None:
+    """Move each Relu or Clip behind a DepthToSpace in front of it, so that it fuses with the convolution there."""
+    producers, consumers = graph.producers(), graph.consumers()
+    for node in graph.nodes:
+        shuffle = producers.get(node.inputs[0]) if node.op in ("Relu", "Clip") and not node.domain else None
+        if shuffle is None or shuffle.op != "DepthToSpace" or shuffle.domain:
+            continue
+        if len(consumers.get(shuffle.outputs[0], [])) > 1 or shuffle.outputs[0] in graph.outputs:
+            continue
+        source, between, result = shuffle.inputs[0], shuffle.outputs[0], node.outputs[0]
+        graph.shapes[between] = graph.shape(source)
+        shuffle.op, node.op = node.op, shuffle.op
+        shuffle.name, node.name = node.name, shuffle.name
+        shuffle.attributes, node.attributes = node.attributes, shuffle.attributes
+        shuffle.inputs, node.inputs = [source, *node.inputs[1:]], [between]
+        producers[between], producers[result] = shuffle, node
+
+
 def _dilated(weights: NDArray[Any], dilations: list[int]) -> NDArray[Any]:
     size = [(taps - 1) * gap + 1 for taps, gap in zip(weights.shape[2:], dilations, strict=True)]
     spread = np.zeros((*weights.shape[:2], *size), weights.dtype)

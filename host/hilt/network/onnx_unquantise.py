@@ -63,7 +63,7 @@ def unquantise(graph: OnnxGraph) -> None:
     """Rewrite a fixed graph in place to floats.
 
     Raises:
-        OnnxError: It holds a quantised operator that hilt does not know, or a scale that is computed.
+        OnnxError: It holds a quantised operator that hilt does not know, a scale that is computed, or one as output.
     """
     _dequantise_inputs(graph)
     _dequantise_padding(graph)
@@ -82,7 +82,18 @@ def unquantise(graph: OnnxGraph) -> None:
     graph.dtypes = {name: dtype for name, dtype in graph.dtypes.items() if name in kept}
     _remove_casts(graph)
     graph.remove_unused()
+    _require_outputs(graph)
     infer_shapes(graph)
+
+
+def _require_outputs(graph: OnnxGraph) -> None:
+    """Refuse an output that only integers have, such as the scale of a DynamicQuantizeLinear."""
+    made = {*graph.inputs, *graph.constants, *(name for node in graph.nodes for name in node.outputs)}
+    for name in graph.outputs:
+        if name not in made:
+            raise OnnxError(
+                f"output {name} is a scale or zero point, which the float model has not; take it out of the outputs"
+            )
 
 
 def _dequantise_inputs(graph: OnnxGraph) -> None:

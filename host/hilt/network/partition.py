@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 from hilt.network.graph import Graph, Node, check
 from hilt.network.layers import NotOnVtaError, PoolLayer, VtaLayer, folded, layer_of
+from hilt.network.packed_steps import packed_attributes
 from hilt.network.processor import ASSUMED, ProcessorSpeed, processor_seconds
 from hilt.network.search import NoScheduleError, Schedule, Searcher
 from hilt.network.tuned_forms import tuned_form
@@ -28,8 +30,9 @@ Form = tuple[Workload, int, int]
 class Placement:
     """The place of one node: VTA where it has a layer and a schedule, else the processor; `reason` says why.
 
-    A `view` runs nowhere: its output lies in VTA's memory as its input does. `alternatives` are schedules that are
-    slower alone, but may be faster between the layer's neighbours.
+    A `view` runs nowhere: its output lies in VTA's memory as its input does. `packed` are the attributes with which
+    the processor computes a node on tensors in VTA's layout. `alternatives` are schedules that are slower alone, but
+    may be faster between the layer's neighbours.
     """
 
     node: Node
@@ -38,6 +41,7 @@ class Placement:
     reason: str
     view: bool = False
     alternatives: tuple[Schedule, ...] = ()
+    packed: Mapping[str, Any] | None = None
 
     @property
     def on_vta(self) -> bool:
@@ -68,19 +72,28 @@ def place(
     included.
     """
     placements: list[Placement] = []
-    on_vta: set[str] = set()
+    packed: set[str] = set()
+    """Tensors that lie in VTA's layout."""
     for node in graph.nodes:
-        if _is_view(graph, node) and node.inputs[0] in on_vta:
+        if _is_view(graph, node) and node.inputs[0] in packed:
             placement = Placement(
                 node, None, None, "the packed layouts of its input and output are the same", view=True
             )
         else:
             knobs = (by_node or {}).get(node.name, ())
-            placement = _place(graph, node, searcher, tuned, knobs, on_vta, speed)
+            placement = _place(graph, node, searcher, tuned, knobs, packed, speed)
+            if not placement.on_vta and _mostly(graph, node, packed):
+                placement = replace(placement, packed=packed_attributes(graph, node, searcher.accelerator.parameters))
         placements.append(placement)
-        if placement.on_vta or placement.view:
-            on_vta.update(node.outputs)
+        if placement.on_vta or placement.view or placement.packed is not None:
+            packed.update(node.outputs)
     return placements
+
+
+def _mostly(graph: Graph, node: Node, packed: set[str]) -> bool:
+    """Return whether the larger part of what a node reads lies in VTA's layout."""
+    sizes = {name: graph.tensors[name].size for name in node.inputs if name in graph.tensors}
+    return 2 * sum(size for name, size in sizes.items() if name in packed) > sum(sizes.values())
 
 
 def _is_view(graph: Graph, node: Node) -> bool:
@@ -101,14 +114,14 @@ def _place(
     searcher: Searcher,
     tuned: Tuned,
     knobs: Sequence[Mapping[str, int]],
-    made_on_vta: set[str],
+    packed: set[str],
     speed: ProcessorSpeed,
 ) -> Placement:
     accelerator = searcher.accelerator
     try:
         layer = layer_of(graph, node, accelerator)
         schedules = _measured(layer, searcher, knobs) or _schedules(layer, searcher, tuned)
-        if isinstance(layer, VtaLayer) and layer.data not in made_on_vta:
+        if isinstance(layer, VtaLayer) and layer.data not in packed:
             layer, schedules = _folded_if_faster(layer, schedules, searcher, tuned)
     except (NotOnVtaError, NoScheduleError) as error:
         return Placement(node, None, None, str(error))

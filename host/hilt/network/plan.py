@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.buffers import Life, one_behind_another, shared
-from hilt.network.graph import Graph, Tensor
+from hilt.network.graph import Graph, Node, Tensor
 from hilt.network.layers import Fold, PoolLayer, VtaLayer
 from hilt.network.lower_layer import layer_bias, layer_code
 from hilt.network.partition import Part, Placement
@@ -152,6 +152,9 @@ class Planner:
         if placement.view and self.buffer_of.get(node.inputs[0]):
             self._view(placement)
             return
+        if placement.packed is not None:
+            self._on_packed(node, placement.packed)
+            return
         for name in node.inputs:
             if name in self.graph.tensors:
                 self._make_plain(name)
@@ -164,6 +167,26 @@ class Planner:
                 "inputs": list(node.inputs),
                 "outputs": list(node.outputs),
                 "attributes": dict(node.attributes),
+            }
+        )
+
+    def _on_packed(self, node: Node, attributes: Mapping[str, Any]) -> None:
+        """Let the processor compute a node on tensors where they lie in VTA's layout."""
+        tensors = [name for name in node.inputs if name in self.graph.tensors]
+        for name in tensors:
+            self._make_packed(name)
+        self.now += 1
+        buffers = {name: self._read(name) for name in tensors}
+        buffers[node.outputs[0]] = self._write(node.outputs[0])
+        self.steps.append(
+            {
+                "kind": "cpu",
+                "name": node.name,
+                "op": node.op,
+                "inputs": list(node.inputs),
+                "outputs": list(node.outputs),
+                "attributes": dict(attributes),
+                "packed": buffers,
             }
         )
 

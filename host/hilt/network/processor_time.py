@@ -11,7 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hilt.network.core_speed import START_SECONDS, Engine, core_of, node_work, pack_work, step_seconds, unpack_work
+from hilt.network.core_speed import (
+    START_SECONDS,
+    Engine,
+    core_of,
+    node_work,
+    pack_work,
+    packed_work,
+    step_seconds,
+    unpack_work,
+)
 from hilt.network.graph import Graph
 from hilt.virtual.names import PREFIX
 
@@ -73,6 +82,9 @@ def modelled_time(board: str, graph: Graph, manifest: Mapping[str, Any], engines
         used.add(engine)
         if step["kind"] == "cpu":
             work = node_work(graph, nodes[step["name"]])
+            if "packed" in step:
+                sizes = {name: manifest["buffers"][buffer]["bytes"] for name, buffer in step["packed"].items()}
+                work = packed_work(work, sizes[step["outputs"][0]], sum(sizes.values()))
         else:
             size = manifest["buffers"][step["buffer"]]["bytes"]
             shape = graph.tensors[step["tensor"]].shape

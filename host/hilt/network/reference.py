@@ -253,6 +253,21 @@ def _depth_to_space(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
     return whole
 
 
+def _softmax(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
+    real = _data(inputs).astype(np.float64) * attributes["scale"]
+    centred = real - real.max(axis=attributes["axis"], keepdims=True)
+    sums = np.exp(centred).sum(axis=attributes["axis"], keepdims=True)
+    result: Array = (centred - np.log(sums) if attributes["logarithm"] else np.exp(centred) / sums).astype(np.float32)
+    return result.reshape(attributes["shape"])
+
+
+def _upsample(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
+    high, wide = attributes["factors"]
+    data = _data(inputs)
+    rows, columns = np.arange(data.shape[2] * high) // high, np.arange(data.shape[3] * wide) // wide
+    return data[:, :, rows][:, :, :, columns]
+
+
 def _quantize(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
     data = _data(inputs).astype(np.float32)
     scaled = np.where(np.isnan(data), np.float32(0), data) / np.float32(attributes["scale"])
@@ -279,6 +294,8 @@ _OPERATORS: dict[str, Callable[[Inputs, Mapping[str, Any]], Array]] = {
     "quantize": _quantize,
     "reshape": _reshape,
     "slice": _slice,
+    "softmax": _softmax,
     "table": _table,
     "transpose": _transpose,
+    "upsample": _upsample,
 }

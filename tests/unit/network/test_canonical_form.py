@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -391,3 +392,55 @@ def test_layouts_of_converters_cancel_behind_the_operators_between() -> None:
     given = Runner(graph, graph.outputs).run({"x": data})
     for wanted, name in zip(run_float(model, {"x": data}), graph.outputs, strict=True):
         np.testing.assert_allclose(given[name], wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("size", [(3, 3), (7, 5), (1, 12)])
+@pytest.mark.parametrize("dense", [False, True])
+def test_a_mean_that_weights_read_divides_by_a_power_of_two(size: tuple[int, int], dense: bool) -> None:
+    nodes = [helper.make_node("GlobalAveragePool", ["x"], ["m"])]
+    numbers: dict[str, Array] = {"w": normal(5, 4, 1, 1), "shape": np.array([1, 4])}
+    if dense:
+        numbers["w"] = normal(5, 4)
+        nodes += [
+            helper.make_node("Reshape", ["m", "shape"], ["f"]),
+            helper.make_node("Gemm", ["f", "w"], ["y"], transB=1),
+        ]
+    else:
+        numbers.pop("shape")
+        nodes += [helper.make_node("Relu", ["m"], ["r"]), helper.make_node("Conv", ["r", "w"], ["y"])]
+    model = model_of(nodes, {"x": (1, 4, *size)}, numbers)
+    assert_same(model, {"x": normal(1, 4, *size)})
+    graph = canonical(model)
+    (pool,) = (node for node in graph.nodes if node.op.endswith("AveragePool"))
+    taps = math.prod(pool.attributes["kernel_shape"])
+    assert taps & (taps - 1) == 0 and pool.attributes["count_include_pad"] == 1
+
+
+def test_a_mean_that_something_else_reads_too_keeps_its_divisor() -> None:
+    nodes = [
+        helper.make_node("GlobalAveragePool", ["x"], ["m"]),
+        helper.make_node("Conv", ["m", "w"], ["c"]),
+        helper.make_node("Add", ["c", "m"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": (1, 4, 3, 3)}, {"w": normal(4, 4, 1, 1)})
+    assert "GlobalAveragePool" in assert_same(model, {"x": normal(1, 4, 3, 3)})
+
+
+def test_terms_norms_and_clips_behind_a_transposed_convolution_fold() -> None:
+    nodes = [
+        helper.make_node("ConvTranspose", ["x", "w"], ["t"], strides=[2, 2]),
+        helper.make_node("Add", ["t", "b"], ["a"]),
+        helper.make_node("BatchNormalization", ["a", "s", "z", "m", "v"], ["n"]),
+        helper.make_node("Relu", ["n"], ["y"]),
+    ]
+    numbers = {"w": normal(4, 3, 2, 2), "b": normal(1, 3, 1, 1), "s": normal(3), "z": normal(3), "m": normal(3)}
+    numbers["v"] = np.abs(normal(3)) + 0.5
+    model = model_of(nodes, {"x": (1, 4, 5, 5)}, numbers)
+    assert_same(model, {"x": normal(1, 4, 5, 5)})
+    assert [node.op for node in canonical(model).nodes] == ["Conv", "Relu", "DepthToSpace"]
+
+
+def test_a_square_is_a_product() -> None:
+    nodes = [helper.make_node("Pow", ["x", "two"], ["y"])]
+    model = model_of(nodes, {"x": (1, 4)}, {"two": np.array(2, np.float32)})
+    assert list(assert_same(model, {"x": normal(1, 4)})) == ["Mul"]

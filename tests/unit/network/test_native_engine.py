@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hilt_runtime import operators
 from hilt_runtime.layout import fold, pack, unpack
 from hilt_runtime.native import library as libraries
 from hilt_runtime.native.inference import InferencePlan
 from hilt_runtime.native.library import Engine, engine
-from hilt_runtime.native.plans import execute
+from hilt_runtime.native.plans import execute, run_operator
 from hilt_runtime.native.steps import BUFFER, KERNELS, STEP, NotNativeError
 from tests.unit.network.engines import assert_native_equals_numpy, bits, library
 
@@ -211,40 +212,77 @@ def test_bits_tell_zeros_apart() -> None:
     assert (bits(np.array([0.0], np.float32)) != bits(np.array([-0.0], np.float32))).any()
 
 
-@examples
-@given(st.integers(1, 3), st.integers(1, 20), st.integers(1, 30), st.sampled_from([(1, 16), (2, 8)]), seeds)
-def test_a_table_between_two_programs_is_looked_up_in_the_packed_tensor(
-    images: int, channels: int, width: int, blocks: tuple[int, int], seed: int
+packed_cases = [
+    ("table", [int8(7, 256)], {}),
+    ("add", ["packed"], {"left_shifts": [1, 0], "shift": 2, "clip": [-128, 127]}),
+    ("multiply", ["packed"], {"shift": 6, "clip": [-128, 127]}),
+    ("multiply", ["gate"], {"shift": 6, "clip": [-128, 127]}),
+    ("multiply", ["gate"], {"shift": 0, "clip": [-100, 90]}),
+    ("concat", ["packed"], {"axis": 1}),
+    ("concat", ["packed"], {"axis": 2}),
+    ("slice", [], {"starts": [0, 1], "ends": [1, 3], "axes": [1, 3], "steps": [1, 2]}),
+    ("upsample", [], {"factors": [2, 3]}),
+    ("max_pool", [], {"kernel": [2, 3], "strides": [2, 1], "pads": [0, 1, 1, 1]}),
+    ("average_pool", [], {"kernel": [2, 3], "strides": [1, 2], "pads": [1, 1, 0, 1], "divisor": 3, "shift": 1,
+                          "clip": [-128, 127]}),
+    ("global_average_pool", [], {"divisor": 5, "shift": -1, "clip": [-128, 127]}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "others", "attributes"), packed_cases)
+@pytest.mark.parametrize("blocks", [(1, 16), (2, 8)])
+def test_an_operator_on_vtas_buffers_is_the_one_on_plain_tensors(
+    op: str, others: list[Any], attributes: dict[str, Any], blocks: tuple[int, int]
 ) -> None:
+    """The native engine and numpy write the buffer that packs the plain operator's result, empty lanes apart."""
     batch, block = blocks
-    shape = (-(-images // batch), -(-channels // block), 2, width, batch, block)
-    first, second = np.zeros(shape, np.int8), np.full(shape, 9, np.int8)
-    plan = InferencePlan(library(), {"entries": int8(seed, 256)}, {"a": first, "b": second})
+    images, channels, height, width = batch, 2 * block, 4, 5
+    data = int8(1, images, channels, height, width)
+    shapes = {"packed": data.shape, "gate": (images, channels, 1, 1)}
+    plain = [data] + [int8(3, *shapes[each]) if isinstance(each, str) else each for each in others]
+    wanted_attributes = dict(attributes)
+    if op == "slice":
+        wanted_attributes |= {"starts": [0, 1], "ends": [block, 3]}
+    (wanted,) = operators.run(op, plain, wanted_attributes)
+    packed, target = [_packed(each, blocks) if each.ndim == 4 else each for each in plain], _packed(wanted, blocks)
+    assert np.array_equal(operators.run(op, packed, attributes)[0], target)
+
+    buffers = {f"b{place}": each for place, each in enumerate(packed) if each.ndim == 6}
+    constants = {f"t{place}": each for place, each in enumerate(packed) if each.ndim != 6}
+    step = {
+        "name": "n", "op": op, "inputs": [f"t{place}" for place in range(len(packed))], "outputs": ["y"],
+        "attributes": attributes, "packed": {**{f"t{name[1:]}": name for name in buffers}, "y": "out"},
+    }  # fmt: skip
+    made = np.full(target.shape, 99, np.int8)
+    plan = InferencePlan(library(), constants, {**buffers, "out": made})
     plan.begin({})
-    plan.add_unpack({"tensor": "t", "buffer": "a", "shape": [images, channels, 2, width]})
-    plan.add_operator(
-        {"name": "n", "op": "table", "inputs": ["t", "entries"], "outputs": ["u"], "attributes": {}}, list
-    )
-    plan.add_pack({"tensor": "u", "buffer": "b"})
-    plan.finish([], keep=False)
-    assert len(plan.builder.records) == 1
-    data = int8(seed + 1, images, channels, 2, width)
-    pack(data, first)
+    plan.add_packed(step)
+    plan.finish()
+    np.testing.assert_array_equal(made, target)
+    made[...] = 55
     plan.run({})
-    wanted = np.zeros(shape, np.int8)
-    pack(plan.values["entries"][data.astype(np.int64) + 128], wanted)
-    np.testing.assert_array_equal(second, wanted)
+    np.testing.assert_array_equal(made, target)
 
 
-def test_tensors_that_others_read_are_not_joined() -> None:
-    first, second = np.zeros((1, 1, 1, 4, 1, 16), np.int8), np.zeros((1, 1, 1, 4, 1, 16), np.int8)
-    for outputs, keep, records in (([], False, 1), (["u"], False, 3), (["t"], False, 3), ([], True, 3)):
-        plan = InferencePlan(library(), {"entries": int8(1, 256)}, {"a": first, "b": second})
-        plan.begin({})
-        plan.add_unpack({"tensor": "t", "buffer": "a", "shape": [1, 3, 1, 4]})
-        step = {"name": "n", "op": "table", "inputs": ["t", "entries"], "outputs": ["u"], "attributes": {}}
-        plan.add_operator(step, list)
-        plan.add_pack({"tensor": "u", "buffer": "b"})
-        plan.finish(outputs, keep)
-        assert len(plan.builder.records) == records
-        assert len(plan.step_times(*plan.times())) == 3
+def _packed(data: Any, blocks: tuple[int, int]) -> Any:
+    batch, block = blocks
+    images, channels, height, width = data.shape
+    whole = np.zeros((images // batch, channels // block, height, width, batch, block), np.int8)
+    pack(data, whole)
+    return whole
+
+
+@examples
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=3), st.integers(-3, 8), st.booleans(), st.data())
+def test_a_softmax_of_int8_is_that_of_the_floats(
+    shape: list[int], exponent: int, log: bool, data: st.DataObject
+) -> None:
+    axis, scale = data.draw(st.integers(0, len(shape) - 1)), 2.0**-exponent
+    values = int8(data.draw(st.integers(0, 99)), *shape)
+    attributes = {"axis": axis, "scale": scale, "logarithm": int(log), "shape": shape}
+    (made,) = run_operator(library(), "softmax", [values], attributes)
+    (numpy,) = operators.run("softmax", [values], attributes)
+    np.testing.assert_array_equal(made.view(np.int32), numpy.view(np.int32))
+    name = "LogSoftmax" if log else "Softmax"
+    (real,) = operators.run(name, [values.astype(np.float32) * np.float32(scale)], {"axis": axis})
+    np.testing.assert_allclose(made, real, rtol=2e-6, atol=1e-7)

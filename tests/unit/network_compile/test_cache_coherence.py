@@ -132,13 +132,15 @@ def _lines(changed: np.ndarray[Any, np.dtype[np.bool_]]) -> np.ndarray[Any, np.d
 
 
 class Case:
-    """A convolution, a transpose of the processor's, a convolution: two programs, packed and unpacked tensors."""
+    """Convolutions with a transpose and with a table between them: programs, packed and unpacked tensors."""
 
     def __init__(self) -> None:
         builder = Builder((1, 16, 8, 8))
         first = builder.conv("x", 16)
         moved = builder.add_node("moved", "transpose", [first], (1, 16, 8, 8), {"perm": [0, 1, 3, 2]})
-        graph = builder.graph(builder.conv(moved, 16))
+        builder.constants["entries"] = np.arange(-128, 128)[::-1].astype(np.int8)
+        changed = builder.add_node("changed", "table", [builder.conv(moved, 16), "entries"], (1, 16, 8, 8), {})
+        graph = builder.graph(builder.conv(changed, 16))
         self.bundle = read_bundle(compile_network(graph, TARGET).data, "m")
         self.images = [builder.input() for _ in range(3)]
         self.expected = [evaluate(graph, {"x": image})[graph.outputs[0]] for image in self.images]

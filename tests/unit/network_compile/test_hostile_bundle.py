@@ -231,6 +231,55 @@ def test_a_manifest_with_a_value_that_cannot_be_is_refused(data: bytes, edit: Ed
         read_bundle(file, "m")
 
 
+@pytest.fixture(scope="module")
+def packed_data() -> bytes:
+    """A table between two convolutions, looked up in VTA's buffers."""
+    builder = Builder((1, 16, 8, 8))
+    builder.constants["entries"] = np.arange(-128, 128).astype(np.int8)
+    changed = builder.add_node("n", "table", [builder.conv("x", 16), "entries"], (1, 16, 8, 8), {})
+    return compile_network(builder.graph(builder.conv(changed, 16)), target()).data
+
+
+def _on_packed(parts: Parts) -> dict[str, Any]:
+    (step,) = (step for step in parts.manifest["steps"] if "packed" in step)
+    assert isinstance(step, dict)
+    return step
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        pytest.param(lambda step: step.update(packed=[1]), "has no buffers by tensor", id="no mapping"),
+        pytest.param(lambda step: step.update(op="reshape"), "cannot compute reshape on packed", id="operator"),
+        pytest.param(lambda step: step["packed"].update({"n.y": "b"}), "has no buffer 'b'", id="unknown buffer"),
+        pytest.param(lambda step: step["packed"].update({"n.y": 7}), "has no buffer 7", id="no name"),
+        pytest.param(lambda step: step["packed"].pop("n.y"), "no buffer for its output", id="no output"),
+        pytest.param(lambda step: step["packed"].update(z="tensor n.y"), "has no tensor z", id="other tensor"),
+        pytest.param(
+            lambda step: step["packed"].update({"n.y": step["packed"]["conv0.y"]}), "the buffer that it reads", id="own"
+        ),
+        pytest.param(
+            lambda step: step["packed"].update({"conv0.y": "tensor conv2.y"}), "read before it is written", id="early"
+        ),
+    ],
+)
+def test_a_step_on_buffers_that_are_not_its_own_is_refused(
+    packed_data: bytes, edit: Callable[[dict[str, Any]], object], message: str
+) -> None:
+    parts = Parts(packed_data)
+    edit(_on_packed(parts))
+    with pytest.raises(BundleError, match=message):
+        read_bundle(parts.file(), "m.hilt")
+
+
+def test_a_step_on_buffers_of_other_shapes_is_refused_when_it_runs(packed_data: bytes) -> None:
+    parts = Parts(packed_data)
+    step = _on_packed(parts)
+    step["op"], step["attributes"] = "upsample", {"factors": [2, 1]}
+    with SimulatedVta(target()) as device, pytest.raises(StepError, match=r"step n \(upsample\) cannot be computed"):
+        Network(read_bundle(parts.file(), "m.hilt"), device).run({"x": np.zeros((1, 16, 8, 8), np.int8)})
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

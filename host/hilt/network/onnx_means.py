@@ -1,0 +1,79 @@
+"""Means over whole images whose divisor becomes a power of two, which VTA shifts by.
+
+The mean of n elements is 2^k / n times their sum over 2^k. Where constant weights follow, the factor goes into them:
+exact in floats, and the sum and its shift are exact in integers.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant
+
+_LAYERS = ("Conv", "Gemm")
+_PASSED = ("Reshape", "Relu", "Identity")
+"""Operators that a positive factor passes through."""
+
+
+def means_by_powers(graph: OnnxGraph) -> None:
+    """Rewrite in place each mean of an image that constant weights alone read.
+
+    It becomes an AveragePool whose window is padded behind to powers of two; the pads count.
+    """
+    consumers = graph.consumers()
+    for node in graph.nodes:
+        size = _size(graph, node)
+        if size is None or not math.prod(size) & (math.prod(size) - 1):
+            continue
+        layers = _layers_behind(graph, node.outputs[0], consumers)
+        if not layers:
+            continue
+        window = [1 << (length - 1).bit_length() for length in size]
+        node.op = "AveragePool"
+        node.attributes = {
+            "kernel_shape": window,
+            "strides": [1, 1],
+            "pads": [0, 0, *(full - length for full, length in zip(window, size, strict=True))],
+            "count_include_pad": 1,
+        }
+        factor = math.prod(window) / math.prod(size)
+        for layer in layers:
+            weights = graph.constants[layer.inputs[1]].astype(np.float64) * factor
+            layer.inputs[1] = new_constant(graph, f"{layer.name}.mean", weights.astype(np.float32))
+
+
+def _size(graph: OnnxGraph, node: OnnxNode) -> tuple[int, ...] | None:
+    """Return height and width of the image that a node takes the mean of; None if it takes no such mean."""
+    if node.domain or node.op not in ("GlobalAveragePool", "AveragePool") or len(graph.shape(node.inputs[0])) != 4:
+        return None
+    size = tuple(graph.shape(node.inputs[0])[2:])
+    if node.op == "GlobalAveragePool":
+        return size
+    attributes: dict[str, Any] = node.attributes
+    whole = tuple(attributes.get("kernel_shape", ())) == size and not max(attributes.get("pads", [0]))
+    return size if whole and attributes.get("auto_pad", "NOTSET") == "NOTSET" else None
+
+
+def _layers_behind(graph: OnnxGraph, name: str, consumers: dict[str, list[OnnxNode]]) -> list[OnnxNode]:
+    """Return the layers with constant weights that read a tensor; none if anything else does."""
+    if name in graph.outputs:
+        return []
+    found: list[OnnxNode] = []
+    for reader in consumers.get(name, []):
+        if reader.domain or reader.inputs[0] != name or list(reader.inputs).count(name) != 1:
+            return []
+        if reader.op in _PASSED:
+            behind = _layers_behind(graph, reader.outputs[0], consumers)
+            if not behind:
+                return []
+            found += behind
+        elif (
+            reader.op in _LAYERS and reader.inputs[1] in graph.constants and reader.attributes.get("alpha", 1.0) == 1.0
+        ):
+            found.append(reader)
+        else:
+            return []
+    return found

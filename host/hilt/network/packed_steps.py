@@ -1,0 +1,91 @@
+"""Steps of the processor that work on tensors in VTA's packed layout, where they lie: nothing is unpacked or packed.
+
+The packed shape is (N/batch, C/block, H, W, batch, block): the first four axes are the tensor's own, and an operator
+whose attributes name only them, in whole blocks, computes the same on six axes. The lanes behind the tensor's last
+channel hold anything: weights of zero and the reading back leave them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hilt.network.graph import Graph, Node
+from hilt.vta.parameters import VTAParameters
+
+Attributes = Mapping[str, Any]
+
+
+def packed_attributes(graph: Graph, node: Node, parameters: VTAParameters) -> dict[str, Any] | None:
+    """Return a node's attributes for packed tensors; None if it must have them plain."""
+    form = _FORMS.get(node.op)
+    names = [name for name in (*node.inputs, *node.outputs) if name in graph.tensors]
+    tensors = [graph.tensors[name] for name in names]
+    if form is None or any(tensor.dtype != "int8" or len(tensor.shape) not in (2, 4) for tensor in tensors):
+        return None
+    return form(graph, node, parameters)
+
+
+def _elementwise(graph: Graph, node: Node, parameters: VTAParameters) -> dict[str, Any] | None:
+    """Two tensors of one shape, or one value a channel for all pixels of the other."""
+    if any(name in graph.constants for name in node.inputs[:2]):
+        return None
+    output = (*graph.tensors[node.outputs[0]].shape, 1, 1)[:4]
+    for name in node.inputs[:2]:
+        shape = graph.tensors[name].shape
+        whole = (*shape, 1, 1)[:4]
+        same_rank = len(shape) == len(graph.tensors[node.outputs[0]].shape)
+        if not same_rank or whole[:2] != output[:2] or any(
+            size not in (1, full) for size, full in zip(whole[2:], output[2:], strict=True)
+        ):  # fmt: skip
+            return None
+    return dict(node.attributes)
+
+
+def _table(graph: Graph, node: Node, parameters: VTAParameters) -> dict[str, Any] | None:
+    entries = graph.constants.get(node.inputs[1])
+    return dict(node.attributes) if entries is not None and entries.dtype == "int8" else None
+
+
+def _concat(graph: Graph, node: Node, parameters: VTAParameters) -> dict[str, Any] | None:
+    if any(name not in graph.tensors for name in node.inputs):
+        return None
+    axis = int(node.attributes["axis"]) % len(graph.tensors[node.outputs[0]].shape)
+    whole = all(graph.tensors[name].shape[1] % parameters.block == 0 for name in node.inputs[:-1])
+    return {"axis": axis} if axis >= 2 or (axis == 1 and whole) else None
+
+
+def _slice(graph: Graph, node: Node, parameters: VTAParameters) -> dict[str, Any] | None:
+    block, shape = parameters.block, graph.tensors[node.inputs[0]].shape
+    starts, ends, axes, steps = ([int(v) for v in node.attributes[key]] for key in ("starts", "ends", "axes", "steps"))
+    axes = [axis % len(shape) for axis in axes]
+    for place, axis in enumerate(axes):
+        if axis == 0:
+            return None
+        if axis == 1:
+            first, last, _ = slice(starts[place], ends[place], steps[place]).indices(shape[1])
+            if steps[place] != 1 or first % block or last <= first:
+                return None
+            starts[place], ends[place] = first // block, -(-last // block)
+    return {"starts": starts, "ends": ends, "axes": axes, "steps": steps}
+
+
+def _pool(graph: Graph, node: Node, parameters: VTAParameters) -> dict[str, Any] | None:
+    return dict(node.attributes) if len(graph.tensors[node.inputs[0]].shape) == 4 else None
+
+
+def _upsample(graph: Graph, node: Node, parameters: VTAParameters) -> dict[str, Any] | None:
+    return dict(node.attributes)
+
+
+_FORMS: Mapping[str, Callable[[Graph, Node, VTAParameters], dict[str, Any] | None]] = {
+    "add": _elementwise,
+    "average_pool": _pool,
+    "concat": _concat,
+    "global_average_pool": _pool,
+    "max_pool": _pool,
+    "multiply": _elementwise,
+    "slice": _slice,
+    "table": _table,
+    "upsample": _upsample,
+}
