@@ -54,6 +54,8 @@ OPERATORS: dict[str, tuple[str, list[Any], Mapping[str, Any], int]] = {
     "Tanh": ("Tanh", [floats(4000)], {}, 4000),
     "Softmax": ("Softmax", [floats(40, 100)], {}, 4000),
     "MatMul a product": ("MatMul", [floats(16, 128), floats(128, 128)], {}, 16 * 128 * 128),
+    "LSTM a product": ("LSTM", [floats(12, 1, 128), floats(1, 512, 128), floats(1, 512, 128)],
+                       {"hidden_size": 128, "direction": "forward"}, 12 * 2 * 512 * 128),
     "ReduceMean": ("ReduceMean", [floats(16, 400), np.array([1])], {}, 6400),
     "softmax": ("softmax", [int8(40, 6625)],
                 {"axis": -1, "scale": 2.0**-4, "logarithm": 0, "shape": [40, 6625]}, 40 * 6625),

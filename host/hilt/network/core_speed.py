@@ -87,6 +87,7 @@ class StepWork:
     contiguous_bytes: int = 0
 
 
+_SMALLEST_CACHE = 512 << 10
 _CALL_SECONDS = 2e-6
 """A native step besides its elements, on a Cortex-A9: parameters, two readings of the clock."""
 
@@ -125,7 +126,13 @@ _OTHERS = (6.5, 1.3)
 _MOVED = (1.5, 1.0)
 _TRANSPOSED = (10.2, 4.3)
 _COMPUTED = (120.0, 35.0)
-_PER_MAC: Mapping[str, tuple[float, float]] = {"conv2d": (12.4, 6.1), "dense": (0.81, 0.62)}
+_PER_MAC: Mapping[str, tuple[float, float]] = {
+    "conv2d": (12.4, 6.1),
+    "dense": (0.81, 0.62),
+    "MatMul": (3.6, 2.1),
+    "LSTM": (4.1, 2.3),
+    "GRU": (4.1, 2.3),
+}
 _PER_FLOAT_MAC = (7.2, 2.7)
 _NUMPY_MACS_PER_SECOND = 60e6
 _NUMPY_BYTES_PER_SECOND = 100e6
@@ -159,6 +166,8 @@ def node_work(graph: Graph, node: Node) -> StepWork:
         elements, window = max((tensor.size for tensor in inputs), default=elements), 1
     moved = sum(tensor.size * item_bytes(tensor.dtype) for tensor in (*inputs, *outputs))
     moved += sum(constant.nbytes for constant in constants)
+    if node.op in ("LSTM", "GRU") and len(constants) > 1 and constants[1].nbytes > _SMALLEST_CACHE:
+        moved += constants[1].nbytes * (int(inputs[0].shape[0]) - 1)  # the recurrence, again for each step
     macs = graph.macs(node) or _float_macs(node, [tuple(t.shape) for t in inputs], constants, elements)
     return StepWork(node.op, elements * window if node.op.lower().endswith("pool") else elements, moved, macs)
 

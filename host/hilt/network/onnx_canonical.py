@@ -14,7 +14,7 @@ from hilt.network.onnx_layouts import cancel_layouts
 from hilt.network.onnx_means import means_by_powers
 from hilt.network.onnx_products import plain_product
 from hilt.network.onnx_sinking import move_reshapes_back
-from hilt.network.onnx_transposed import clip_before_shuffle, lower_transposed
+from hilt.network.onnx_transposed import activate_before_shuffle, lower_transposed
 from hilt_runtime.operators_window import pads_of
 
 _MAX_DILATED_TAPS = 4
@@ -46,7 +46,7 @@ def canonicalise(graph: OnnxGraph) -> None:
     ):
         _each_node(graph, rewrite)
         infer_shapes(graph)
-    clip_before_shuffle(graph)
+    activate_before_shuffle(graph)
     cancel_layouts(graph)
     _each_node(graph, _means)  # a mean over the image may show only now
     move_reshapes_back(graph)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hilt.network.elementwise import UNARY
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode
 from hilt_runtime.operators_window import transposed_pads
 
@@ -32,11 +33,11 @@ def lower_transposed(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
     return _sub_pixel(graph, node, plain, strides[0], pads, groups)
 
 
-def clip_before_shuffle(graph: OnnxGraph) -> None:
-    """Move each Relu or Clip behind a DepthToSpace in front of it, so that it fuses with the convolution there."""
+def activate_before_shuffle(graph: OnnxGraph) -> None:
+    """Move each activation behind a DepthToSpace in front of it: it joins the layer, or is a table of its int8."""
     producers, consumers = graph.producers(), graph.consumers()
     for node in graph.nodes:
-        shuffle = producers.get(node.inputs[0]) if node.op in ("Relu", "Clip") and not node.domain else None
+        shuffle = producers.get(node.inputs[0]) if node.op in UNARY and not node.domain else None
         if shuffle is None or shuffle.op != "DepthToSpace" or shuffle.domain:
             continue
         if len(consumers.get(shuffle.outputs[0], [])) > 1 or shuffle.outputs[0] in graph.outputs:
