@@ -390,3 +390,5 @@ _REWRITES: dict[str, Callable[[OnnxGraph, OnnxNode], list[OnnxNode]]] = {
     "DynamicQuantizeLSTM": _lstm,
     **{op: _single(plain) for op, plain in _ONE_INPUT.items()},
 }
+QUANTISED = frozenset(_REWRITES)
+"""The operators of quantised models."""
