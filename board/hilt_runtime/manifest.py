@@ -21,7 +21,18 @@ _FASTEST_HZ = 10_000_000_000
 _LONGEST_SECONDS = 3600.0
 _DEEPEST_ATTRIBUTE = 8
 PACKED = frozenset(
-    ("add", "average_pool", "concat", "global_average_pool", "max_pool", "multiply", "slice", "table", "upsample")
+    (
+        "add",
+        "average_pool",
+        "concat",
+        "global_average_pool",
+        "max_pool",
+        "multiply",
+        "pad",
+        "slice",
+        "table",
+        "upsample",
+    )
 )
 """The operators that compute on VTA's buffers."""
 _DTYPES: Tuple[str, ...] = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")

@@ -117,7 +117,7 @@ def test_a_designer_with_a_parameter_file_compares_and_runs_it(typed: Typed, tmp
     said = typed(lines, {"16": "4"})
     assert "2 designs for resnet18" in said[0]
     kept = list((tmp_path / "home" / "explore" / "resnet18" / "designs").glob("*.json"))
-    assert len(kept) == 2 and SCHEMA == 1
+    assert len(kept) == 2 and SCHEMA == 2
     assert "4 of 4 trials" in said[2] and "virtual:mine" in said[2]
     assert "GEMM" in said[3]
 

@@ -19,6 +19,7 @@ from hilt.network import zoo
 from hilt.network.board_run import target_of
 from hilt.network.calibration import Calibration, make_calibration, shapes_from
 from hilt.network.compile import compile_network
+from hilt.network.core_speed import core_of
 from hilt.network.graph import Graph
 from hilt.network.latency import Latency
 from hilt.network.onnx_canonical import canonicalise
@@ -90,7 +91,7 @@ def _on_board(graph: Graph, manifest: dict[str, Any], engines: dict[str, str]) -
         ]
         for step in manifest["steps"]
     ]
-    return profile(manifest, [{"steps": steps}], modelled_time(BOARD, graph, manifest, engines)).latency
+    return profile(manifest, [{"steps": steps}], modelled_time(core_of(BOARD), graph, manifest, engines)).latency
 
 
 class _Idle(VtaDevice):

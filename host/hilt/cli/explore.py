@@ -15,14 +15,13 @@ from hilt.cli.executors import executor
 from hilt.cli.exit_codes import Exit
 from hilt.cli.files import output_folder
 from hilt.cli.formatting import print_json, seconds_text
-from hilt.cli.space import orders_of
 from hilt.cli.tables import column
 
 if TYPE_CHECKING:
     from hilt.explore.design import Design
     from hilt.explore.exploration import Evaluation, Task
-    from hilt.explore.schedules import LayerSchedule
-    from hilt.explore.verify import LayerVerification
+    from hilt.explore.subject import Subject
+    from hilt.explore.verify import DesignVerification
 
 _AREAS = ("model", "yosys")
 
@@ -34,13 +33,9 @@ def explore(
         str | None, typer.Option(help="Only designs that fit this part: 7z020, xczu3eg, xczu7ev or xczu9eg.")
     ] = None,
     area: Annotated[str, typer.Option(help="model (fitted to Yosys's counts), or yosys (minutes a design).")] = "model",
-    orders: Annotated[int, typer.Option(help="Loop orders of the search: 1, as TVM, or 4.")] = 1,
     verify: Annotated[
         int,
-        typer.Option(min=0, help="Run so many designs' schedules on the RTL: along the front, then the next."),
-    ] = 0,
-    verify_layers: Annotated[
-        int, typer.Option(min=0, help="With --verify: only so many layers of each, the fastest; 0: all.")
+        typer.Option(min=0, help="Run the network on the RTL of so many designs: along the front, then the next."),
     ] = 0,
     jobs: Annotated[int, typer.Option(min=0, help="Processes on this machine; 0: one a core.")] = 0,
     cluster: Annotated[
@@ -53,22 +48,26 @@ def explore(
         bool, typer.Option("--json", help="End with one JSON object; progress to standard error.")
     ] = False,
 ) -> None:
-    """Evaluate parameter sets on a network: latency and throughput by the twin's best schedules, area, Pareto front.
+    """Compile a network for parameter sets: the whole inference's latency, throughput, area, Pareto front.
 
     Each design's result is kept; a sweep that was interrupted goes on where it was.
     """
     from hilt.explore import exploration
     from hilt.explore.area import PARTS
     from hilt.explore.page import area_statement, exploration_page, summary
+    from hilt.explore.subject import load_subject
     from hilt.explore.sweep import read_sweep
-    from hilt.schedule.networks import load_network
 
     if area not in _AREAS:
         raise typer.BadParameter(f"--area {area!r} is neither model nor yosys")
     if part is not None and part not in PARTS:
         raise typer.BadParameter(f"--part {part!r} is none of {', '.join(PARTS)}")
-    found, swept = load_network(network), read_sweep(sweep)
-    tasks = [exploration.Task(found, design, orders_of(orders), area) for design in swept.designs]
+    swept = read_sweep(sweep)
+    typer.echo(f"reading {network} ...", err=True)
+    found = load_subject(network)
+    if found.note:
+        typer.echo(f"{network}: {found.note}; VTA's layers alone are counted", err=True)
+    tasks = [exploration.Task(found, design, area) for design in swept.designs]
     folder = output_folder(output or paths.home() / "explore" / Path(network).stem)
     kept = output_folder(folder / "designs")
     for line in swept.refused:
@@ -76,11 +75,10 @@ def explore(
     started = time.monotonic()
     evaluations = _evaluate(tasks, kept, jobs, cluster)
     on_front = exploration.front(evaluations, part)
-    schedules = _schedules_of(evaluations, exploration.spread(evaluations, verify, part), verify_layers)
-    verifications = _verify(evaluations, schedules, output_folder(folder / "verified"), jobs, cluster)
-    lines = [
-        _verified_line(evaluations[place].design, layer) for place, layers in verifications.items() for layer in layers
-    ]
+    places = exploration.spread(evaluations, verify, part)
+    chosen = [evaluations[place].design for place in places]
+    verifications = dict(zip(places, _verify(found, chosen, folder, jobs, cluster), strict=True))
+    lines = [_verified_line(evaluations[place].design, shown) for place, shown in verifications.items()]
     page = folder / "designs.html"
     _write(page, exploration_page(found.name, evaluations, swept.refused, part, lines))
     if as_json:
@@ -91,17 +89,14 @@ def explore(
                 "designs": [
                     evaluation.to_dict()
                     | {
-                        "milliseconds": None if evaluation.schedule.reason else evaluation.microseconds / 1e3,
-                        "images_a_second": None if evaluation.schedule.reason else evaluation.images_a_second,
+                        "milliseconds": None if evaluation.inference.reason else evaluation.microseconds / 1e3,
+                        "images_a_second": None if evaluation.inference.reason else evaluation.images_a_second,
                     }
                     for evaluation in evaluations
                 ],
                 "front": on_front,
                 "refused": list(swept.refused),
-                "verified": [
-                    {"design": place, "layers": [layer.to_dict() for layer in layers]}
-                    for place, layers in verifications.items()
-                ],
+                "verified": [{"design": place, **shown.to_dict()} for place, shown in verifications.items()],
                 "page": str(page),
             },
             "exploration",
@@ -112,7 +107,7 @@ def explore(
         for line in lines:
             typer.echo(line)
         typer.echo(f"{seconds_text(time.monotonic() - started)}; page: {page}")
-    if not on_front or any(not layer.agrees for layers in verifications.values() for layer in layers):
+    if not on_front or not all(shown.agrees for shown in verifications.values()):
         raise typer.Exit(Exit.NOTHING_VERIFIED)
 
 
@@ -133,53 +128,39 @@ def _evaluate(tasks: Sequence[Task], kept: Path, jobs: int, cluster: str | None)
             return explore(tasks, kept, workers, progress)
 
 
-def _schedules_of(
-    evaluations: Sequence[Evaluation], places: Sequence[int], layers: int
-) -> list[tuple[int, LayerSchedule]]:
-    """Return (place, schedule) of each design's layers, the fastest first; at most `layers` of each, 0: all."""
-    return [
-        (place, layer)
-        for place in places
-        for layer in sorted(evaluations[place].schedule.layers, key=lambda layer: layer.cycles)[: layers or None]
-    ]
-
-
 def _verify(
-    evaluations: Sequence[Evaluation], schedules: Sequence[tuple[int, LayerSchedule]], kept: Path,
-    jobs: int, cluster: str | None,
-) -> dict[int, list[LayerVerification]]:  # fmt: skip
-    """Return, for each place, what its schedules showed on the RTL; a line to standard error for each that ran."""
+    subject: Subject, designs: Sequence[Design], folder: Path, jobs: int, cluster: str | None
+) -> list[DesignVerification]:
+    """Return what each design showed on the RTL; a line to standard error for each that ran."""
     from hilt.explore.verify import verify
 
-    def progress(done: int, total: int, newest: tuple[Design, LayerVerification] | None) -> None:
+    def progress(done: int, total: int, newest: tuple[Design, DesignVerification] | None) -> None:
         if newest is None:
-            typer.echo(f"RTL: {total} schedules to verify; {done} agreed before", err=True)
+            typer.echo(f"RTL: {total} designs to verify; {done} agreed before", err=True)
         else:
             typer.echo(f"RTL {done}/{total}: {_verified_line(*newest)}", err=True)
 
-    verified: dict[int, list[LayerVerification]] = {}
-    if not schedules:
-        return verified
-    pairs = [(evaluations[place].design, layer) for place, layer in schedules]
-    with executor(min(jobs, len(pairs)) if jobs else 0, cluster) as workers:
-        for (place, _), layer in zip(schedules, verify(pairs, kept, workers, progress), strict=True):
-            verified.setdefault(place, []).append(layer)
-    return verified
+    if not designs:
+        return []
+    kept = output_folder(folder / "verified")
+    with executor(min(jobs, len(designs)) if jobs else 0, cluster) as workers:
+        return verify(subject, designs, kept, workers, progress)
 
 
-def _verified_line(design: Design, layer: LayerVerification) -> str:
+def _verified_line(design: Design, shown: DesignVerification) -> str:
     return (
-        f"{design.title}: {layer.workload}: predicted {layer.predicted_cycles:,} cycles, "
-        f"RTL {layer.rtl_cycles:,}, {'agree' if layer.agrees else 'DIFFER'}"
+        f"{design.title}: {shown.name}: predicted {shown.predicted_cycles:,} cycles, "
+        f"RTL {shown.rtl_cycles:,}, {'agree' if shown.agrees else 'DIFFER'}"
     )
 
 
 def _print_front(evaluations: Sequence[Evaluation], on_front: Sequence[int]) -> None:
-    from hilt.explore.page import latency_text, throughput_text
+    from hilt.explore.page import latency_text, throughput_text, vta_text
 
     table = tables.table(
         "design",
         column(">latency ms"),
+        column(">VTA ms"),
         column(">images/s"),
         column(">LUT"),
         column(">FF", drop=2),
@@ -192,6 +173,7 @@ def _print_front(evaluations: Sequence[Evaluation], on_front: Sequence[int]) -> 
         table.add_row(
             evaluation.design.title,
             latency_text(evaluation),
+            vta_text(evaluation),
             throughput_text(evaluation),
             f"{area.lut:,.0f}",
             f"{area.ff:,.0f}",

@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hilt.network.core_speed import CORES, Core
 from hilt.simulator.device import MemoryModel
 from hilt.tune.model_guided.memories import memory_at
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.parameters import VTAParameters
+
+_FASTEST_ZYNQ_HZ = 200_000_000
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,8 @@ class Design:
     """Nanoseconds from a write to its acknowledgement."""
     memory_gb_s: float = 0.0
     """Most that the memory moves, 10^9 bytes a second; 0: as much as the bus asks for."""
+    processor: str = ""
+    """cortex-a9 or cortex-a53; empty: a Cortex-A53 beside a bus of 128 bits or a clock over 200 MHz."""
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -52,6 +57,12 @@ class Design:
     def memory(self) -> MemoryModel:
         """Return the memory in cycles of this clock."""
         return memory_at(self.coordinates, self.accelerator)
+
+    @property
+    def core(self) -> Core:
+        """Return the processor's core: the boards with a Cortex-A9 have a bus of 64 bits and up to 200 MHz."""
+        large = self.bus_bits > 64 or self.clock_hz > _FASTEST_ZYNQ_HZ
+        return CORES[self.processor or ("cortex-a53" if large else "cortex-a9")]
 
     @property
     def title(self) -> str:

@@ -18,8 +18,8 @@ from hilt.atomic_write import atomic_write
 from hilt.explore.area import Area, modelled_area, over, synthesised_area
 from hilt.explore.design import Design, compiling_apart
 from hilt.explore.errors import ExploreError
-from hilt.explore.schedules import NetworkSchedule, schedule_network
-from hilt.schedule.onnx_model import Network
+from hilt.explore.inference import DesignInference, infer
+from hilt.explore.subject import Subject
 from hilt.simulator.build import design_key
 
 
@@ -43,7 +43,7 @@ def pareto_front(measures: Sequence[Sequence[float]]) -> list[int]:
     return sorted(front, key=lambda row: tuple(values[row]))
 
 
-SCHEMA = 1
+SCHEMA = 2
 Progress = Callable[[int, int, "Evaluation | None"], None]
 """Called with (designs done, all of them, the newest)."""
 
@@ -52,9 +52,8 @@ Progress = Callable[[int, int, "Evaluation | None"], None]
 class Task:
     """A network on a design, and how its area is counted."""
 
-    network: Network
+    subject: Subject
     design: Design
-    orders: int = 1
     area: str = "model"
 
     @property
@@ -62,9 +61,8 @@ class Task:
         """Return a digest of everything that decides the result, the twin's sources among it."""
         facts = {
             "schema": SCHEMA,
-            "network": self.network.to_dict(),
+            "network": self.subject.key,
             "design": self.design.to_dict() | {"name": ""},
-            "orders": self.orders,
             "area": self.area,
             "twin": design_key(self.design.accelerator, "timing"),
         }
@@ -76,28 +74,26 @@ class Evaluation:
     """A design's latency, throughput and area."""
 
     design: Design
-    schedule: NetworkSchedule
+    inference: DesignInference
     area: Area
     seconds: float
     """Wall-clock seconds that the evaluation took."""
 
     @property
     def microseconds(self) -> float:
-        """Return the latency, which is that of a whole batch; infinite where a layer has no schedule."""
-        if self.schedule.reason:
-            return float("inf")
-        return self.schedule.microseconds(self.design.clock_hz)
+        """Return the latency of one pass, its processor's part included; infinite where there is none."""
+        return float("inf") if self.inference.reason else self.inference.latency.total
 
     @property
     def images_a_second(self) -> float:
-        """Return the throughput; 0 where a layer has no schedule."""
-        return self.schedule.images / self.microseconds * 1e6
+        """Return the throughput of passes that overlap; 0 where there is none."""
+        return 0.0 if self.inference.reason else self.inference.images * self.inference.latency.rate
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         return {
             "design": self.design.to_dict(),
-            "schedule": self.schedule.to_dict(),
+            "inference": self.inference.to_dict(),
             "area": self.area.to_dict(),
             "seconds": self.seconds,
         }
@@ -107,7 +103,7 @@ class Evaluation:
         """Return the evaluation that `to_dict` described."""
         return cls(
             Design.from_dict(values["design"]),
-            NetworkSchedule.from_dict(values["schedule"]),
+            DesignInference.from_dict(values["inference"]),
             Area(**values["area"]),
             values["seconds"],
         )
@@ -116,9 +112,9 @@ class Evaluation:
 def evaluate(task: Task) -> Evaluation:
     """Return the latency and area of a design. Raises MissingToolError, BuildError, ExploreError."""
     started = time.monotonic()
-    schedule = schedule_network(task.network, task.design, task.orders)
+    inference = infer(task.subject, task.design)
     area = synthesised_area(task.design) if task.area == "yosys" else modelled_area(task.design)
-    return Evaluation(task.design, schedule, area, time.monotonic() - started)
+    return Evaluation(task.design, inference, area, time.monotonic() - started)
 
 
 def explore(
@@ -153,9 +149,9 @@ def explore(
     for task in tasks:
         evaluation_or_none = kept[task.key]
         assert evaluation_or_none is not None
-        # The model's area is of today's figures, whenever the schedules were found.
+        # The model's area is of today's figures, whenever the design was compiled.
         area = modelled_area(task.design) if task.area == "model" else evaluation_or_none.area
-        results.append(Evaluation(task.design, evaluation_or_none.schedule, area, evaluation_or_none.seconds))
+        results.append(Evaluation(task.design, evaluation_or_none.inference, area, evaluation_or_none.seconds))
     return results
 
 
@@ -189,7 +185,7 @@ def _usable(evaluations: Sequence[Evaluation], part: str | None) -> list[int]:
     return [
         place
         for place, evaluation in enumerate(evaluations)
-        if not evaluation.schedule.reason and not (part and over(evaluation.area, part))
+        if not evaluation.inference.reason and not (part and over(evaluation.area, part))
     ]
 
 

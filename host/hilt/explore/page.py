@@ -33,7 +33,7 @@ def exploration_page(
     return page(f"Designs for {network}", sections)
 
 
-HEADER = ("design", "latency ms", "images/s", "LUT", "FF", "DSP", "BRAM36", "note")
+HEADER = ("design", "latency ms", "VTA ms", "images/s", "LUT", "FF", "DSP", "BRAM36", "note")
 
 
 def row(evaluation: Evaluation) -> tuple[str, ...]:
@@ -42,18 +42,24 @@ def row(evaluation: Evaluation) -> tuple[str, ...]:
     return (
         evaluation.design.title,
         latency_text(evaluation),
+        vta_text(evaluation),
         throughput_text(evaluation),
         f"{area.lut:,.0f}",
         f"{area.ff:,.0f}",
         f"{area.dsp:,.0f}",
         f"{area.bram36:,.1f}",
-        evaluation.schedule.reason,
+        evaluation.inference.reason,
     )
 
 
 def latency_text(evaluation: Evaluation) -> str:
     """Return milliseconds from a batch's first input to its last output, or a dash where a layer has no schedule."""
     return "-" if math.isinf(evaluation.microseconds) else f"{evaluation.microseconds / 1e3:,.3f}"
+
+
+def vta_text(evaluation: Evaluation) -> str:
+    """Return VTA's own milliseconds of a pass, or a dash where a layer has no schedule."""
+    return "-" if math.isinf(evaluation.microseconds) else f"{evaluation.inference.latency.vta / 1e3:,.3f}"
 
 
 def throughput_text(evaluation: Evaluation) -> str:
@@ -63,7 +69,7 @@ def throughput_text(evaluation: Evaluation) -> str:
 
 def summary(network: str, evaluations: Sequence[Evaluation], on_front: Sequence[int]) -> str:
     """Return a sentence: how many designs, how many on the front, how many without a schedule."""
-    without = sum(bool(evaluation.schedule.reason) for evaluation in evaluations)
+    without = sum(bool(evaluation.inference.reason) for evaluation in evaluations)
     text = (
         f"{len(evaluations)} designs for {network}, {len(on_front)} on the Pareto front of latency, throughput, "
         "LUT, DSP and BRAM"
@@ -75,7 +81,10 @@ def area_statement(evaluations: Sequence[Evaluation]) -> str:
     """Return the sentence that says where latency and area come from."""
     method = evaluations[0].area.method
     latency = (
-        "Latency: the twin's cycles of the best schedule found for each VTA layer, at the clock that the set gives."
+        "Latency: the whole inference as `hilt compile` makes it, VTA by the twin at the clock that the set gives, the "
+        "processor assumed."
+        if evaluations[0].inference.whole
+        else "Latency: VTA's part alone, the twin's cycles of the best schedule of each layer at the clock of the set."
     )
     if method == "yosys":
         return f"{latency} Area: Yosys, 7 series."
@@ -89,7 +98,7 @@ def _percents(errors: Mapping[str, float]) -> str:
 
 
 def _plot(name: str, title: str, evaluations: Sequence[Evaluation], on_front: Sequence[int], part: str | None) -> Plot:
-    usable = [place for place, evaluation in enumerate(evaluations) if not evaluation.schedule.reason]
+    usable = [place for place, evaluation in enumerate(evaluations) if not evaluation.inference.reason]
     fitting = [
         place for place in usable if place not in on_front and not (part and over(evaluations[place].area, part))
     ]
@@ -128,7 +137,8 @@ def _hover(evaluation: Evaluation) -> str:
     area, design = evaluation.area, evaluation.design
     lines = [
         design.title,
-        f"{latency_text(evaluation)} ms, {throughput_text(evaluation)} images/s, batch {design.parameters.batch}",
+        f"{latency_text(evaluation)} ms (VTA {vta_text(evaluation)}), {throughput_text(evaluation)} images/s, "
+        f"{evaluation.inference.images} at once",
     ]
     lines.append(f"{design.parameters.name}, bus {design.bus_bits} bit, {design.clock_hz / 1e6:g} MHz")
     lines.append(f"LUT {area.lut:,.0f}, FF {area.ff:,.0f}, DSP {area.dsp:,.0f}, BRAM {area.bram36:,.1f}")

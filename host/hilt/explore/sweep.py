@@ -11,6 +11,7 @@ from typing import Any
 from hilt.did_you_mean import did_you_mean
 from hilt.explore.design import Design
 from hilt.explore.errors import SweepError
+from hilt.network.core_speed import CORES
 from hilt.vta.accelerator import FieldOverflowError
 from hilt.vta.parameters import ParameterError, VTAParameters, bounds, load_parameters
 
@@ -127,8 +128,12 @@ def _checked(path: Path, place: str, name: str, value: object) -> Any:
         if not low <= value <= high:
             raise SweepError(f"{path}: {place} is {value}; hilt's VTA takes {low}..{high}")
         return value
+    if name == "processor":
+        if value not in CORES:
+            raise SweepError(f"{path}: {place} is {value!r}; give {' or '.join(CORES)}")
+        return value
     if name not in _SURROUNDINGS:
-        known = [*_LOGS, *_SURROUNDINGS]
+        known = [*_LOGS, *_SURROUNDINGS, "processor"]
         hint = did_you_mean(name, known, f"there are {', '.join(known)}")
         raise SweepError(f"{path}: there is no field {place}; {hint}")
     low_bound, high_bound = _SURROUNDINGS[name]
@@ -150,13 +155,16 @@ def _combinations(path: Path, swept: dict[str, list[Any]]) -> list[tuple[Any, ..
 
 def _design(values: dict[str, Any]) -> Design:
     parameters = VTAParameters.from_mapping({name: values[name] for name in _LOGS})
-    rest = {name: values[name] for name in ("read_ns", "write_ns", "memory_gb_s") if name in values}
+    rest: dict[str, Any] = {
+        name: float(values[name]) for name in ("read_ns", "write_ns", "memory_gb_s") if name in values
+    }
     return Design(
         parameters,
         bus_bits=int(values.get("bus_bits", 64)),
         clock_hz=round(values.get("clock_mhz", 100) * 1e6),
+        processor=values.get("processor", ""),
         name=values.get("name", ""),
-        **{name: float(value) for name, value in rest.items()},
+        **rest,
     )
 
 

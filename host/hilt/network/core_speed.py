@@ -59,6 +59,7 @@ CORTEX_A53 = Core("Cortex-A53, 1.2 GHz", "arm64", 1.2e9, 1.0, 1 << 20, 4.0e9, 2.
 CORTEX_A53_FAST = Core("Cortex-A53, 1.5 GHz", "arm64", 1.5e9, 1.0, 1 << 20, 5.0e9, 2.0e9, 32e-6, 6.4)
 """Zynq UltraScale+ of the faster speed grades."""
 
+CORES: Mapping[str, Core] = {"cortex-a9": CORTEX_A9, "cortex-a53": CORTEX_A53}
 _CORES: Mapping[str, Core] = {"xc7": CORTEX_A9, "xczu": CORTEX_A53}
 START_SECONDS: Mapping[Engine, float] = {"native": 5e-6, "numpy": 150e-6}
 """One start of VTA and the wait for it, besides its own time: registers written and read through a mapped page by the

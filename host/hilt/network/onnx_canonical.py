@@ -17,6 +17,8 @@ from hilt.network.onnx_sinking import move_reshapes_back
 from hilt.network.onnx_transposed import activate_before_shuffle, lower_transposed
 from hilt_runtime.operators_window import pads_of
 
+_MOST_PADS = 15
+"""Of a side, in a LOAD of VTA."""
 _MAX_DILATED_TAPS = 4
 """A dilated kernel is written with its zeros up to so many times its taps."""
 
@@ -39,6 +41,7 @@ def canonicalise(graph: OnnxGraph) -> None:
         _means,
         _flat_windows,
         _pads,
+        _wide_pads,
         _whole_pads,
         _whole_sizes,
         lower_transposed,
@@ -165,6 +168,24 @@ def _pads(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
     if node.op != "AveragePool":
         attributes["dilations"] = [1 if taps == 1 else gap for taps, gap in zip(kernel, dilations, strict=True)]
     return [OnnxNode(node.name, node.op, list(node.inputs), list(node.outputs), attributes)]
+
+
+def _wide_pads(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
+    """Put pads that VTA's instructions cannot hold into a Pad in front of the convolution."""
+    pads = node.attributes.get("pads", [0])
+    if node.op != "Conv" or max(pads) <= _MOST_PADS or len(pads) != 4:
+        return None
+    shape = graph.shape(node.inputs[0])
+    padded = graph.unique(f"{node.name}.padded")
+    graph.shapes[padded] = (*shape[:2], shape[2] + pads[0] + pads[2], shape[3] + pads[1] + pads[3])
+    graph.dtypes[padded] = graph.dtypes.get(node.inputs[0], "float32")
+    around = new_constant(graph, f"{node.name}.pads", np.array([0, 0, *pads[:2], 0, 0, *pads[2:]], np.int64))
+    return [
+        OnnxNode(f"{node.name}.pad", "Pad", [node.inputs[0], around], [padded]),
+        OnnxNode(
+            node.name, "Conv", [padded, *node.inputs[1:]], list(node.outputs), {**node.attributes, "pads": [0] * 4}
+        ),
+    ]
 
 
 def _dilations(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:

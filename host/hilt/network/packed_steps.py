@@ -70,6 +70,14 @@ def _slice(graph: Graph, node: Node, parameters: VTAParameters) -> dict[str, Any
     return {"starts": starts, "ends": ends, "axes": axes, "steps": steps}
 
 
+def _pad(graph: Graph, node: Node, parameters: VTAParameters) -> dict[str, Any] | None:
+    pads = [int(pad) for pad in node.attributes["pads"]]
+    half = len(pads) // 2
+    if half != 4 or any(pads[axis] or pads[axis + half] for axis in (0, 1)):
+        return None
+    return {**node.attributes, "pads": [*pads[:half], 0, 0, *pads[half:], 0, 0]}
+
+
 def _pool(graph: Graph, node: Node, parameters: VTAParameters) -> dict[str, Any] | None:
     return dict(node.attributes) if len(graph.tensors[node.inputs[0]].shape) == 4 else None
 
@@ -85,6 +93,7 @@ _FORMS: Mapping[str, Callable[[Graph, Node, VTAParameters], dict[str, Any] | Non
     "global_average_pool": _pool,
     "max_pool": _pool,
     "multiply": _elementwise,
+    "pad": _pad,
     "slice": _slice,
     "table": _table,
     "upsample": _upsample,

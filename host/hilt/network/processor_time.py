@@ -13,6 +13,7 @@ from typing import Any
 
 from hilt.network.core_speed import (
     START_SECONDS,
+    Core,
     Engine,
     core_of,
     node_work,
@@ -66,12 +67,11 @@ def processor_time(board: str, graph: Graph, manifest: Mapping[str, Any], engine
 
     Raises UnknownBoardModelError or BoardNameError of a virtual board that there is none of.
     """
-    return modelled_time(board, graph, manifest, engines) if board.startswith(PREFIX) else MEASURED
+    return modelled_time(core_of(board), graph, manifest, engines) if board.startswith(PREFIX) else MEASURED
 
 
-def modelled_time(board: str, graph: Graph, manifest: Mapping[str, Any], engines: Mapping[str, str]) -> ProcessorTime:
-    """Return the times of the stated model of a board's core. Raises as processor_time."""
-    core = core_of(board)
+def modelled_time(core: Core, graph: Graph, manifest: Mapping[str, Any], engines: Mapping[str, str]) -> ProcessorTime:
+    """Return the times of the stated model of a core."""
     nodes = {node.name: node for node in graph.nodes}
     steps = {}
     used = set[Engine]()

@@ -444,3 +444,11 @@ def test_a_square_is_a_product() -> None:
     nodes = [helper.make_node("Pow", ["x", "two"], ["y"])]
     model = model_of(nodes, {"x": (1, 4)}, {"two": np.array(2, np.float32)})
     assert list(assert_same(model, {"x": normal(1, 4)})) == ["Mul"]
+
+
+def test_pads_that_no_load_holds_are_a_pad_in_front() -> None:
+    nodes = [helper.make_node("Conv", ["x", "w"], ["y"], pads=[0, 19, 0, 19])]
+    model = model_of(nodes, {"x": (1, 4, 3, 40)}, {"w": normal(5, 4, 1, 39)})
+    assert assert_same(model, {"x": normal(1, 4, 3, 40)}) == {"Pad": 1, "Conv": 1}
+    (conv,) = (node for node in canonical(model).nodes if node.op == "Conv")
+    assert conv.attributes["pads"] == [0, 0, 0, 0]

@@ -222,6 +222,7 @@ packed_cases = [
     ("concat", ["packed"], {"axis": 2}),
     ("slice", [], {"starts": [0, 1], "ends": [1, 3], "axes": [1, 3], "steps": [1, 2]}),
     ("upsample", [], {"factors": [2, 3]}),
+    ("pad", [], {"pads": [0, 0, 1, 2, 0, 0, 0, 0, 0, 3, 0, 0], "value": 0}),
     ("max_pool", [], {"kernel": [2, 3], "strides": [2, 1], "pads": [0, 1, 1, 1]}),
     ("average_pool", [], {"kernel": [2, 3], "strides": [1, 2], "pads": [1, 1, 0, 1], "divisor": 3, "shift": 1,
                           "clip": [-128, 127]}),
@@ -243,6 +244,8 @@ def test_an_operator_on_vtas_buffers_is_the_one_on_plain_tensors(
     wanted_attributes = dict(attributes)
     if op == "slice":
         wanted_attributes |= {"starts": [0, 1], "ends": [block, 3]}
+    if op == "pad":
+        wanted_attributes["pads"] = [0, 0, 1, 2, 0, 0, 0, 3]
     (wanted,) = operators.run(op, plain, wanted_attributes)
     packed, target = [_packed(each, blocks) if each.ndim == 4 else each for each in plain], _packed(wanted, blocks)
     assert np.array_equal(operators.run(op, packed, attributes)[0], target)

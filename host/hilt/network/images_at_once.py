@@ -1,0 +1,41 @@
+"""A graph of one image as a graph of several: for accelerators with batch lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from hilt.network.graph import OPERATORS, Graph, GraphError, Node, check
+
+
+def with_images(graph: Graph, images: int) -> Graph:
+    """Return the graph for so many images at once.
+
+    Raises:
+        GraphError: It has more than one image already, or a node that mixes or moves images.
+    """
+    if images == 1:
+        return graph
+    for tensor in graph.tensors.values():
+        if not tensor.shape or tensor.shape[0] != 1:
+            raise GraphError(f"tensor {tensor.name} has shape {tensor.shape}: its first axis is no single image")
+    made = replace(
+        graph,
+        nodes=tuple(replace(node, attributes=_attributes(node, images)) for node in graph.nodes),
+        tensors={name: replace(each, shape=(images, *each.shape[1:])) for name, each in graph.tensors.items()},
+    )
+    check(made)
+    return made
+
+
+def _attributes(node: Node, images: int) -> Mapping[str, Any]:
+    if node.op not in OPERATORS:
+        raise GraphError(f"node {node.name} ({node.op}) may mix images")
+    attributes = dict(node.attributes)
+    if "shape" in attributes:
+        attributes["shape"] = [images, *attributes["shape"][1:]]
+    axes = [*attributes.get("axes", []), *([attributes["axis"]] if "axis" in attributes else [])]
+    if 0 in axes or attributes.get("perm", [0])[0] != 0:
+        raise GraphError(f"node {node.name} ({node.op}) works along the images")
+    return attributes
