@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode
+from hilt.network.onnx_unquantise import float_lstm
 
 _DOMAIN = "com.microsoft"
 _PARAMETERS: dict[str, tuple[str, ...]] = {
@@ -103,6 +104,7 @@ def _einsum(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
 
 _Split = Callable[[OnnxGraph, OnnxNode], "list[OnnxNode] | None"]
 _FORMS: dict[tuple[str, str], _Split] = {
+    ("com.microsoft", "DynamicQuantizeLSTM"): float_lstm,
     (_DOMAIN, "FusedConv"): _fused_layer,
     (_DOMAIN, "FusedGemm"): _fused_layer,
     (_DOMAIN, "FusedMatMul"): _fused_product,

@@ -359,9 +359,14 @@ def _integer(op: str) -> Callable[[OnnxGraph, OnnxNode], list[OnnxNode]]:
     return rewrite
 
 
-def _lstm(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode]:
-    """Turn DynamicQuantizeLSTM, whose weights are (directions, input, 4 * hidden), back."""
+def float_lstm(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
+    """Turn DynamicQuantizeLSTM, whose weights are (directions, input, 4 * hidden), back; None if they are computed.
+
+    Nothing infers the shapes of its results, so this comes before the others.
+    """
     inputs = list(node.inputs[:8])
+    if any(name not in graph.constants for name in (*inputs[1:3], *node.inputs[8:12])):
+        return None
     for place, scale_place in ((1, 8), (2, 10)):
         values = graph.constants[node.inputs[place]]
         scale, zero = _number(graph, node, scale_place), _number(graph, node, scale_place + 1)
@@ -387,7 +392,6 @@ _REWRITES: dict[str, Callable[[OnnxGraph, OnnxNode], list[OnnxNode]]] = {
     "DynamicQuantizeLinear": _dynamic,
     "ConvInteger": _integer("Conv"),
     "MatMulInteger": _integer("MatMul"),
-    "DynamicQuantizeLSTM": _lstm,
     **{op: _single(plain) for op, plain in _ONE_INPUT.items()},
 }
 QUANTISED = frozenset(_REWRITES)

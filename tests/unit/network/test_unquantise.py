@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper
 
@@ -11,7 +14,7 @@ from hilt.network.onnx_graph import OnnxError
 from hilt.network.onnx_simplify import fix, fixed_model
 from hilt.network.onnx_unquantise import unquantise
 
-from .models import Array, model_of, run_float
+from .models import Array, model_of, run_float, saved
 
 RANDOM = np.random.default_rng(12)
 _FIRST = RANDOM.bit_generator.state
@@ -25,6 +28,10 @@ def _same_numbers_alone() -> None:
 
 def real(value: float) -> Array:
     return np.array(value, np.float32)
+
+
+def normal(*shape: int) -> Array:
+    return RANDOM.normal(0, 1, shape).astype(np.float32)
 
 
 def place(value: int) -> Array:
@@ -126,3 +133,28 @@ def test_integer_convolutions_read_what_was_cast(zero: int) -> None:
     fix(graph, {}, {})
     data = {"x": RANDOM.uniform(0, 255, (1, 3, 4, 4)).astype(np.float32)}
     np.testing.assert_allclose(*run_float(model, data), *Runner(graph, graph.outputs).run(data).values(), rtol=1e-5)
+
+
+def test_an_lstm_quantised_dynamically_is_read(tmp_path: Path) -> None:
+    """DynamicQuantizeLSTM, as ONNX Runtime's quantize_dynamic writes it: nothing infers its results' shapes."""
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    numbers = {"w": RANDOM.normal(0, 0.3, (2, 32, 6)), "r": RANDOM.normal(0, 0.3, (2, 32, 8)), "g": normal(4, 16)}
+    nodes = [
+        helper.make_node("LSTM", ["x", "w", "r"], ["s"], hidden_size=8, direction="bidirectional"),
+        helper.make_node("Transpose", ["s"], ["t"], perm=[0, 2, 1, 3]),
+        helper.make_node("Reshape", ["t", "shape"], ["f"]),
+        helper.make_node("Gemm", ["f", "g"], ["y"], transB=1),
+    ]
+    constants = {name: value.astype(np.float32) for name, value in numbers.items()}
+    constants["shape"] = np.array([5, 16])
+    saved(model_of(nodes, {"x": (5, 1, 6)}, constants), tmp_path / "float.onnx")
+    quantize_dynamic(tmp_path / "float.onnx", tmp_path / "dynamic.onnx", weight_type=QuantType.QInt8)
+    model = onnx.load(tmp_path / "dynamic.onnx")
+    assert "DynamicQuantizeLSTM" in [node.op_type for node in model.graph.node]
+    graph = fixed_model(model, "m")
+    unquantise(graph)
+    feeds = {"x": normal(5, 1, 6)}
+    made = Runner(graph, graph.outputs).run(feeds)[graph.outputs[0]]
+    (wanted,) = run_float(model, feeds)
+    np.testing.assert_allclose(made, wanted, atol=0.05 * float(np.abs(wanted).max()))
