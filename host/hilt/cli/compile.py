@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hilt.cli import tables
+from hilt.cli.counter import counter
 from hilt.cli.files import check_folder
 from hilt.cli.formatting import print_json
 from hilt.cli.input_options import Shapes, Values, read_shapes, read_values
@@ -51,7 +52,8 @@ def compile_model(
         _measure(board)
     target = target_of(board)
     tuned = {} if campaign is None else _tuned(campaign)
-    compiled = compile_network(graph, target, tuned, lambda line: typer.echo(f"{line} ...", err=True))
+    count = counter("placing", "nodes", terminal_only=True)
+    compiled = compile_network(graph, target, tuned, lambda line: typer.echo(f"{line} ...", err=True), on_node=count)
     if find_spec("onnxruntime") is None:
         typer.echo("not compared with ONNX Runtime, which is not installed (`pip install hilt[networks]`)", err=True)
     else:

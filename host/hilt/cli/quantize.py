@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -61,6 +62,8 @@ def quantize(
     kept = [name for name in keep or [] if name != "auto"]
     if min_db is None and len(kept) < len(keep or []):
         min_db = _AUTO_DECIBELS
+    if sys.stderr.isatty():
+        typer.echo(f"reading {model} and running its samples ...", err=True)
     result = quantise_file(
         model,
         calibration,

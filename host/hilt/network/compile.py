@@ -43,6 +43,7 @@ def compile_network(
     tell: Callable[[str], None] = lambda line: None,
     by_node: ByNode | None = None,
     on_processor: bool = False,
+    on_node: Callable[[int, int], None] = lambda done, total: None,
 ) -> Compiled:
     """Return the bundle of a network for a target.
 
@@ -53,6 +54,7 @@ def compile_network(
         tell: Called with a line before each step that takes time.
         by_node: Knobs of nodes that were measured in the form that the network has; they go before `tuned`.
         on_processor: Whether every node runs on the processor, to measure it.
+        on_node: Is called with the nodes that have a place, and all of them.
 
     Raises:
         UnplaceableError: A node can run nowhere.
@@ -64,7 +66,7 @@ def compile_network(
     if on_processor:
         placements = [Placement(node, None, None, "the processor is measured") for node in graph.nodes]
     else:
-        placements = place(graph, searcher, tuned or {}, by_node, target.processor)
+        placements = place(graph, searcher, tuned or {}, by_node, target.processor, on_node)
     grouped = parts(graph, placements)
     tell(f"joining layers to {sum(part.on_vta for part in grouped)} programs")
     grouped = [chosen_together(part, searcher) if part.on_vta else part for part in grouped]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -65,6 +65,7 @@ def place(
     tuned: Tuned,
     by_node: ByNode | None = None,
     speed: ProcessorSpeed = ASSUMED,
+    on_node: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[Placement]:
     """Return where each node runs, in the graph's order.
 
@@ -85,6 +86,7 @@ def place(
             if not placement.on_vta and _mostly(graph, node, packed):
                 placement = replace(placement, packed=packed_attributes(graph, node, searcher.accelerator.parameters))
         placements.append(placement)
+        on_node(len(placements), len(graph.nodes))
         if placement.on_vta or placement.view or placement.packed is not None:
             packed.update(node.outputs)
     return placements

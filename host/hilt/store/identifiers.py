@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hilt.did_you_mean import did_you_mean
 from hilt.store.database import Store
 from hilt.store.errors import AmbiguousRunError, UnknownRunError
 from hilt.store.records import Campaign, Run
@@ -25,7 +26,8 @@ def run_or_campaign(store: Store, identifier: str) -> Run | Campaign:
     except UnknownRunError:
         if campaign is not None:
             return campaign
-        text = f"there is no run or campaign {identifier!r}; `hilt runs` and `hilt campaigns` list them"
+        near = did_you_mean(identifier, [LAST], "`hilt runs` and `hilt campaigns` list them")
+        text = f"there is no run or campaign {identifier!r}; {near}"
         raise UnknownRunError(text) from None
     else:
         if campaign is None:
