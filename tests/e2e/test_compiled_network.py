@@ -366,7 +366,7 @@ def test_two_commands_lead_from_onnx_to_a_verified_inference(
     arguments = ["run", str(bundle), "--output", str(output), "--verify", "--json", "--perfetto", str(trace)]
     assert hilt(arguments) == 0
     facts = json.loads(capsys.readouterr().out)
-    assert facts["verified"]["tensors"] == 16 and np.load(output).shape == (1, 12)
+    assert facts["verified"]["tensors"] == 15 and np.load(output).shape == (1, 12)
     assert sum(layer["cycles"] for layer in facts["profile"]["layers"]) == pytest.approx(
         facts["profile"]["latency"]["vta"] * 100
     )

@@ -58,7 +58,7 @@ def test_eight_convolutions_in_one_program(skips: bool) -> None:
     data = builder.input()
     with SimulatedVta(aim, "rtl") as device:
         inference = Network(read_bundle(compiled.data, "resnet8"), device, keep=True).run({"x": data})
-    compare(inference.tensors, evaluate(graph, {"x": data}))
+    compare(inference.tensors, evaluate(graph, {"x": data}), graph)
     (cycles,) = (step.cycles for step in inference.steps if step.kind == "vta")
     assert cycles is not None and cycles == compiled.manifest["programs"][0]["cycles"]
     layers = compiled.manifest["layers"]

@@ -1,0 +1,138 @@
+"""Ctrl-C in each phase of a command: it ends with 130, leaves nothing half-written, and the board is free."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from hilt.link.errors import BoardBusyError
+from hilt.network import zoo
+from hilt.network.board_run import BoardRunner
+
+from .test_compiled_network import save_quantised
+
+pytestmark = [pytest.mark.ssh, pytest.mark.rtl, pytest.mark.slow]
+BOARD = "virtual:pynq"
+HILT = (sys.executable, "-c", "from hilt.cli.entry import main; main()")
+SLOWNESS = 3
+"""A machine that is busy with others takes so many times as long."""
+
+
+@pytest.fixture(scope="module")
+def files(shared_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models")
+    onnx.save(zoo.make("mobilenet_v1"), folder / "float.onnx")
+    np.savez(folder / "data.npz", input=zoo.calibration_data("mobilenet_v1", 8))
+    save_quantised("ds_cnn", folder / "int8.onnx")
+    (folder / "sweep.toml").write_text("[base]\nparameters = 'pynq'\n[sweep]\nLOG_INP_BUFF_SIZE = [13, 14, 15]\n")
+    done = subprocess.run([*HILT, "compile", "int8.onnx", "-o", "net.hilt"], cwd=folder, timeout=280)
+    assert done.returncode == 0
+    return folder
+
+
+class Command:
+    """A command of hilt on a terminal of its own."""
+
+    def __init__(self, words: list[str], folder: Path) -> None:
+        self._terminal, other = pty.openpty()
+        self.text = ""
+        self._process = subprocess.Popen(
+            [*HILT, *words], cwd=folder, stdin=other, stdout=other, stderr=other,
+            start_new_session=True, env={**os.environ, "COLUMNS": "120", "TERM": "xterm"},
+        )  # fmt: skip
+        os.close(other)
+
+    def read(self) -> bool:
+        """Add what is there to `text`; return False at the end."""
+        try:
+            found = os.read(self._terminal, 65536)
+        except OSError:
+            return False
+        self.text += found.decode(errors="replace")
+        return bool(found)
+
+    def wait_for(self, text: str) -> None:
+        while text not in self.text:
+            assert self.read(), f"ended without {text!r}: {self.text[-500:]}"
+
+    def interrupt(self) -> tuple[int, float]:
+        """Return the exit code, and seconds from Ctrl-C to the end."""
+        began = time.monotonic()
+        self._process.send_signal(signal.SIGINT)
+        while self.read():
+            pass
+        status = self._process.wait(60)
+        return status, time.monotonic() - began
+
+    def close(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        os.close(self._terminal)
+
+
+@pytest.fixture
+def started(files: Path) -> Iterator[Callable[[list[str]], Command]]:
+    commands: list[Command] = []
+
+    def start(words: list[str]) -> Command:
+        commands.append(Command(words, files))
+        return commands[-1]
+
+    yield start
+    for command in commands:
+        command.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "phase", "made"),
+    [
+        (["quantize", "float.onnx", "--calibration", "data.npz", "-o", "q.onnx"], "reading", "q.onnx"),
+        (["quantize", "float.onnx", "--calibration", "data.npz", "-o", "q.onnx"], "quantising:", "q.onnx"),
+        (["compile", "int8.onnx", "-o", "c.hilt"], "placing", "c.hilt"),
+        (["compile", "int8.onnx", "-o", "c.hilt"], "placing: 5 of", "c.hilt"),
+        (["explore", "resnet8", "--sweep", "sweep.toml", "--output", "out"], "reading", "out/designs.html"),
+        (["explore", "resnet8", "--sweep", "sweep.toml", "--output", "out"], "designs", "out/designs.html"),
+    ],
+    ids=["quantize", "quantize-search", "compile", "compile-nodes", "explore", "explore-designs"],
+)
+def test_a_command_without_a_board(
+    shared_home: Path, started: Callable[[list[str]], Command], files: Path, words: list[str], phase: str, made: str
+) -> None:
+    command = started(words)
+    command.wait_for(phase)
+    status, seconds = command.interrupt()
+    assert status == 130, command.text[-500:]
+    assert seconds < 2 * SLOWNESS and not (files / made).exists()
+    assert "Traceback" not in command.text
+
+
+def is_in_use() -> bool:
+    try:
+        BoardRunner(BOARD).close()
+    except BoardBusyError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("phase", ["opens the board", "infers"])
+def test_a_network_on_a_board(shared_home: Path, started: Callable[[list[str]], Command], phase: str) -> None:
+    command = started(["run", "net.hilt", "--board", BOARD, "--repeat", "60000"])
+    command.wait_for("the input is random")
+    while phase == "infers" and not is_in_use():
+        pass
+    status, seconds = command.interrupt()
+    assert status == 130 and seconds < 2 * SLOWNESS, command.text[-500:]
+    ended = time.monotonic()
+    while is_in_use():
+        assert time.monotonic() - ended < 2 * SLOWNESS
