@@ -13,8 +13,11 @@ from hilt.cli.tables import column
 from hilt.run_choices import SpaceName
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from hilt.schedule import Space, Workload
     from hilt.schedule.checks import Checks
+    from hilt.schedule.literature import PublishedSpace
     from hilt.schedule.validity_summary import ValiditySummary
     from hilt.vta.accelerator import Accelerator
 
@@ -151,71 +154,85 @@ def _group(
     """Print a row for each workload of a group or a model, beside the figures of the literature."""
     from hilt.schedule import WorkloadError, load_workload
     from hilt.schedule.literature import published_spaces
-    from hilt.schedule.validity_summary import summarize_validity
 
-    published = published_spaces()
-    sizes: dict[str, dict[Orders, int]] = {}
-    ratios: dict[str, dict[str, float]] = {}
-    unsupported: dict[str, str] = {}
+    counted = _GroupCounts(orders)
     for name, text in group.items():
         try:
-            workload = load_workload(text)
+            counted.add(name, load_workload(text), accelerator, levels)
         except WorkloadError as error:
-            unsupported[name] = str(error)
-            continue
-        sizes[name], ratios[name] = {}, {}
-        for count in orders:
+            counted.unsupported[name] = str(error)
+    if as_json:
+        print_json(counted.to_dict(published_spaces()), "spaces")
+    else:
+        counted.print(published_spaces())
+
+
+class _GroupCounts:
+    """Sizes and shares of valid configurations of the workloads of a group."""
+
+    def __init__(self, orders: tuple[Orders, ...]) -> None:
+        self._orders = orders
+        self._sizes: dict[str, dict[Orders, int]] = {}
+        self._ratios: dict[str, dict[str, float]] = {}
+        self.unsupported: dict[str, str] = {}
+
+    def add(self, name: str, workload: Workload, accelerator: Accelerator, levels: tuple[Checks, ...]) -> None:
+        """Count a workload's spaces, of each number of loop orders, at each level."""
+        from hilt.schedule.validity_summary import summarize_validity
+
+        sizes, ratios = self._sizes.setdefault(name, {}), self._ratios.setdefault(name, {})
+        for count in self._orders:
             described = space_of(workload, accelerator, "autotvm", count)
-            sizes[name][count] = len(described)
+            sizes[count] = len(described)
             for level in levels:
                 found = summarize_validity(workload, accelerator, described, level)
                 if level == "tvm":
-                    ratios[name][f"tvm compiles, {count}"] = found.compiled / found.size
-                ratios[name][f"{level}, {count}"] = found.valid_ratio
-    columns = list(next(iter(ratios.values()), {}))
-    means = {title: sum(row[title] for row in ratios.values()) / len(ratios) for title in columns}
-    if as_json:
-        print_json(
-            {
-                "workloads": [
-                    {
-                        "workload": name,
-                        "sizes": {str(count): size for count, size in sizes[name].items()},
-                        "valid_ratios": ratios[name],
-                        "published_size": published[name].size if name in published else None,
-                        "published_valid_ratio": published[name].valid_ratio if name in published else None,
-                    }
-                    for name in sizes
-                ],
-                "mean_valid_ratios": means,
-                "unsupported": unsupported,
-            },
-            "spaces",
-        )
-        return
-    console = tables.console()
-    console.print("configurations, and the share that is accepted, by level of checks and number of loop orders")
-    known = [published[name] for name in sizes if name in published]
-    beside = (">size, paper", ">valid, paper") if known else ()
-    sizes_of = [column(f">size, {count}") for count in orders]
-    shares_of = [column(f">{title}", drop=len(columns) - place) for place, title in enumerate(columns)]
-    printed = [column(title, drop=len(columns) + 1) for title in beside]
-    table = tables.table("workload", *sizes_of, *printed[:1], *shares_of, *printed[1:])
-    for name in sizes:
-        row = published.get(name)
-        table.add_row(
-            name,
-            *(f"{size:,}" for size in sizes[name].values()),
-            *((f"{row.size:,}",) if row else ()),
-            *(f"{ratio:.3f}" for ratio in ratios[name].values()),
-            *((f"{row.valid_ratio:.3f}",) if row else ()),
-        )
-    blank = [""] * (len(orders) + len(beside[:1]))
-    mean = [f"{sum(row.valid_ratio for row in known) / len(known):.3f}"] if known else []
-    table.add_row("mean", *blank, *(f"{value:.3f}" for value in means.values()), *mean)
-    console.print(table)
-    for words in unsupported.values():
-        console.print(words)
+                    ratios[f"tvm compiles, {count}"] = found.compiled / found.size
+                ratios[f"{level}, {count}"] = found.valid_ratio
+
+    @property
+    def _means(self) -> dict[str, float]:
+        titles = list(next(iter(self._ratios.values()), {}))
+        return {title: sum(row[title] for row in self._ratios.values()) / len(self._ratios) for title in titles}
+
+    def to_dict(self, published: Mapping[str, PublishedSpace]) -> dict[str, object]:
+        """Return plain values for JSON, beside the figures of the literature."""
+        return {
+            "workloads": [
+                {
+                    "workload": name,
+                    "sizes": {str(count): size for count, size in sizes.items()},
+                    "valid_ratios": self._ratios[name],
+                    "published_size": published[name].size if name in published else None,
+                    "published_valid_ratio": published[name].valid_ratio if name in published else None,
+                }
+                for name, sizes in self._sizes.items()
+            ],
+            "mean_valid_ratios": self._means,
+            "unsupported": self.unsupported,
+        }
+
+    def print(self, published: Mapping[str, PublishedSpace]) -> None:
+        """Print the table, beside the figures of the literature."""
+        console, means = tables.console(), self._means
+        console.print("configurations, and the share that is accepted, by level of checks and number of loop orders")
+        known = [published[name] for name in self._sizes if name in published]
+        beside = (">size, paper", ">valid, paper") if known else ()
+        sizes_of = [column(f">size, {count}") for count in self._orders]
+        shares_of = [column(f">{title}", drop=len(means) - place) for place, title in enumerate(means)]
+        printed = [column(title, drop=len(means) + 1) for title in beside]
+        table = tables.table("workload", *sizes_of, *printed[:1], *shares_of, *printed[1:])
+        for name, sizes in self._sizes.items():
+            row = published.get(name)
+            size, valid = ([f"{row.size:,}"], [f"{row.valid_ratio:.3f}"]) if row else ([], [])
+            ratios = [f"{ratio:.3f}" for ratio in self._ratios[name].values()]
+            table.add_row(name, *(f"{each:,}" for each in sizes.values()), *size, *ratios, *valid)
+        blank = [""] * (len(self._orders) + len(beside[:1]))
+        mean = [f"{sum(row.valid_ratio for row in known) / len(known):.3f}"] if known else []
+        table.add_row("mean", *blank, *(f"{value:.3f}" for value in means.values()), *mean)
+        console.print(table)
+        for words in self.unsupported.values():
+            console.print(words)
 
 
 def _summary_json(summarize_validity: ValiditySummary) -> dict[str, object]:
