@@ -19,7 +19,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -47,6 +47,11 @@ _TIMING_BORROWS = {
     *("sim/vta_registers.h", "sim/vta_sim.h"),
 }
 _MACHINE_BORROWS = {"golden/instruction.cpp", "golden/instruction.h", "golden/parameters.h"}
+_BORROWING: Mapping[str, tuple[str, Collection[str]]] = {
+    "timing": ("timing", _TIMING_BORROWS),
+    "machine": ("public", _MACHINE_BORROWS),
+}
+"""The folder of a form whose other files are named one by one."""
 _STANDARD_HEADERS = ("algorithm", "array", "cstdint", "cstring", "new", "vector")
 """The standard headers of the twin, compiled once for all parameter sets: half of a twin's compile time."""
 _OPTIMISATION = {"fast": ("-O3",), "debug": ("-O1", "-g"), "trace": ("-O2",), "coverage": ("-O1",)}
@@ -112,16 +117,18 @@ def _sources(form: Form) -> list[Path]:
     """Return the sources of a form, without those that only other forms use."""
     hls = paths.hls_directory()
     files = [file for folder in _FOLDERS[form] for file in sorted((hls / folder).rglob("*")) if file.is_file()]
-    if form == "timing":
-        return [file for file in files if file.parent.name == "timing" or str(file.relative_to(hls)) in _TIMING_BORROWS]
-    if form == "machine":
-        return [
-            file for file in files if file.parent.name == "public" or str(file.relative_to(hls)) in _MACHINE_BORROWS
-        ]
-    golden_only = {file for file in files if file.parent == hls / "sim" and file.name.startswith("golden_")}
-    rtl_only = {file for file in files if file.parent == hls / "sim" and file.suffix != ".h"} - golden_only
-    unused = golden_only if form == "rtl" else rtl_only
-    return [file for file in files if file.suffix in _SOURCE_SUFFIXES and file not in unused]
+    if form in _BORROWING:
+        own, borrowed = _BORROWING[form]
+        return [file for file in files if file.parent.name == own or str(file.relative_to(hls)) in borrowed]
+    return [file for file in files if file.suffix in _SOURCE_SUFFIXES and not _is_of_another_device(file, form)]
+
+
+def _is_of_another_device(file: Path, form: Form) -> bool:
+    """Return whether a file of hls/sim drives the golden model where the RTL is built, or the other way round."""
+    if file.parent.name != "sim":
+        return False
+    is_golden = file.name.startswith("golden_")
+    return is_golden if form == "rtl" else not is_golden and file.suffix != ".h"
 
 
 def _macros(accelerator: Accelerator) -> list[str]:
