@@ -28,15 +28,9 @@ def move_reshapes_back(graph: OnnxGraph) -> None:
 
 def _moved(graph: OnnxGraph, node: OnnxNode, producers: Mapping[str, OnnxNode]) -> list[OnnxNode] | None:
     """Return the operator on the tensor before the Reshape, and a Reshape; None where they do not commute."""
-    if node.domain or node.op not in UNARY | BINARY | {"BatchNormalization"} or len(node.outputs) > 1:
-        return None
-    data = [name for name in node.inputs if name and name not in graph.constants]
-    makers = [producers.get(name) for name in data]
-    if not data or any(maker is None or maker.op != "Reshape" for maker in makers):
-        return None
-    before = {name: maker.inputs[0] for name, maker in zip(data, makers, strict=True) if maker is not None}
+    before = _before_reshapes(graph, node, producers)
     shapes = {(graph.shape(source), graph.shape(name)) for name, source in before.items()}
-    if len(shapes) > 1:
+    if len(shapes) != 1:
         return None
     ((first, last),) = shapes
     if graph.shape(node.outputs[0]) != last or not (_adds_rows(first, last) or _drops_height(first, last)):
@@ -53,6 +47,15 @@ def _moved(graph: OnnxGraph, node: OnnxNode, producers: Mapping[str, OnnxNode]) 
         OnnxNode(node.name, node.op, inputs, [result], dict(node.attributes)),
         reshape_node(graph, f"{node.name}.shape", result, node.outputs[0], last),
     ]
+
+
+def _before_reshapes(graph: OnnxGraph, node: OnnxNode, producers: Mapping[str, OnnxNode]) -> dict[str, str]:
+    """Return for each tensor that an element-wise operator reads the one before its Reshape; none if one has none."""
+    if node.domain or node.op not in UNARY | BINARY | {"BatchNormalization"} or len(node.outputs) > 1:
+        return {}
+    data = [name for name in node.inputs if name and name not in graph.constants]
+    makers = [producers[name] for name in data if name in producers and producers[name].op == "Reshape"]
+    return {name: maker.inputs[0] for name, maker in zip(data, makers, strict=True)} if len(makers) == len(data) else {}
 
 
 def _adds_rows(first: tuple[int, ...], last: tuple[int, ...]) -> bool:
