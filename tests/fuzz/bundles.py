@@ -88,7 +88,7 @@ class BundleStatistics:
 
 
 def seeds() -> list[Seed]:
-    """Return small bundles of three geometries: chains with skips, a folded first layer, and processor steps."""
+    """Return small bundles of three geometries: chains with skips, a folded first layer, steps of the processor."""
     made = []
     for parameters in (PYNQ, SMALL, BATCHED):
         residual = residual_network()
@@ -97,6 +97,7 @@ def seeds() -> list[Seed]:
     first = builder.conv("x", 16)
     moved = builder.add_node("moved", "transpose", [first], (1, 16, 8, 8), {"perm": [0, 1, 3, 2]})
     made.append((builder, builder.conv(moved, 16, 1), PYNQ))
+    made.append((*_on_packed_tensors(), PYNQ))
     result = []
     for made_builder, output, parameters in made:
         aim = target(parameters)
@@ -105,6 +106,22 @@ def seeds() -> list[Seed]:
             parts = {name: archive.read(name) for name in archive.namelist()}
         result.append(Seed(aim, parts, made_builder.input()))
     return result
+
+
+def _on_packed_tensors() -> tuple[Builder, str]:
+    """Return a network whose processor steps work on VTA's buffers, and its output."""
+    builder = Builder((1, 16, 8, 8))
+    builder.constants["entries"] = np.arange(-128, 128)[::-1].astype(np.int8)
+    table = builder.add_node("table", "table", [builder.conv("x", 32), "entries"], (1, 32, 8, 8), {})
+    mean = {"divisor": 3, "shift": 2, "clip": [-128, 127]}
+    gate = builder.conv(builder.add_node("mean", "global_average_pool", [table], (1, 32, 1, 1), mean), 32, 1)
+    product = builder.add_node("product", "multiply", [table, gate], (1, 32, 8, 8), {"shift": 6, "clip": [-128, 127]})
+    cut = {"starts": [0, 1], "ends": [16, 7], "axes": [1, 2], "steps": [1, 2]}
+    half = builder.add_node("half", "slice", [product], (1, 16, 3, 8), cut)
+    twice = builder.add_node("twice", "upsample", [half], (1, 16, 6, 8), {"factors": [2, 1]})
+    both = builder.add_node("both", "concat", [twice, twice], (1, 32, 6, 8), {"axis": 1})
+    around = {"pads": [0, 0, 1, 1, 0, 0, 1, 1], "value": 0}
+    return builder, builder.conv(builder.add_node("around", "pad", [both], (1, 32, 8, 10), around), 16, 1)
 
 
 def fuzz_bundles(count: int, seed: int) -> BundleStatistics:
