@@ -82,18 +82,7 @@ def unquantise(graph: OnnxGraph) -> None:
     graph.dtypes = {name: dtype for name, dtype in graph.dtypes.items() if name in kept}
     _remove_casts(graph)
     graph.remove_unused()
-    _require_outputs(graph)
     infer_shapes(graph)
-
-
-def _require_outputs(graph: OnnxGraph) -> None:
-    """Refuse an output that only integers have, such as the scale of a DynamicQuantizeLinear."""
-    made = {*graph.inputs, *graph.constants, *(name for node in graph.nodes for name in node.outputs)}
-    for name in graph.outputs:
-        if name not in made:
-            raise OnnxError(
-                f"output {name} is a scale or zero point, which the float model has not; take it out of the outputs"
-            )
 
 
 def _dequantise_inputs(graph: OnnxGraph) -> None:
@@ -333,6 +322,11 @@ def _concat(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode]:
 
 def _dynamic(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode]:
     """Keep a tensor that is quantised at run time as it is, with scale 1 and zero point 0."""
+    for name in node.outputs[1:]:
+        if name in graph.outputs:
+            raise OnnxError(
+                f"output {name} is a scale or zero point of the model in integers; take it out of the outputs"
+            )
     graph.constants[node.outputs[1]] = np.ones((), np.float32)
     graph.constants[node.outputs[2]] = np.zeros((), np.uint8)
     return [OnnxNode(node.name, "Identity", node.inputs[:1], node.outputs[:1])]

@@ -158,3 +158,15 @@ def test_an_lstm_quantised_dynamically_is_read(tmp_path: Path) -> None:
     made = Runner(graph, graph.outputs).run(feeds)[graph.outputs[0]]
     (wanted,) = run_float(model, feeds)
     np.testing.assert_allclose(made, wanted, atol=0.05 * float(np.abs(wanted).max()))
+
+
+def test_a_scale_that_is_an_output_is_refused() -> None:
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"]),
+        helper.make_node("DynamicQuantizeLinear", ["a"], ["y", "y_scale", "y_zero"]),
+    ]
+    model = model_of(nodes, {"x": (2, 3)}, {"w": normal(3, 3)})
+    model.graph.output.append(helper.make_tensor_value_info("y_scale", TensorProto.FLOAT, ()))
+    graph = fixed_model(model, "m")
+    with pytest.raises(OnnxError, match="output y_scale is a scale or zero point"):
+        unquantise(graph)
