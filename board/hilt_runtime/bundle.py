@@ -101,8 +101,8 @@ def _manifest(archive: StoredZip, name: str, most_values: int) -> Dict[str, Any]
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise BundleError("{} is not a {}: its manifest names another format".format(name, FORMAT))
     if manifest.get("version") not in READABLE:
-        line = "{} has version {!r:.40}, this runtime reads 2 and {}: compile the network again with this hilt"
-        raise BundleError(line.format(name, manifest.get("version"), VERSION))
+        line = "{} has version {!r:.40}, this runtime reads {}: compile the network again with this hilt"
+        raise BundleError(line.format(name, manifest.get("version"), " and ".join(map(str, READABLE))))
     check_parts(manifest.get("parts"))
     return manifest
 

@@ -53,7 +53,7 @@ class Command:
         os.close(other)
 
     def read(self) -> bool:
-        """Add what is there to `text`; return False at the end."""
+        """Append the available output to `text`; return False at the end."""
         try:
             found = os.read(self._terminal, 65536)
         except OSError:

@@ -103,14 +103,19 @@ def _module(file: str) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@cache
+def _modules() -> frozenset[str]:
+    return frozenset(_module(file) for file in sources())
+
+
 def _imported(text: str, own: str) -> Iterator[str]:
     """Yield the modules that a file imports at its top; an attribute's module is that of the package."""
+    known = _modules()
     for node in ast.parse(text).body:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             children = [f"{node.module}.{alias.name}" for alias in node.names]
-            known = {_module(file) for file in sources()}
             yield from (child for child in children if child in known)
             if not all(child in known for child in children) and not own.startswith(f"{node.module}."):
                 yield node.module

@@ -24,8 +24,7 @@ from hilt.network.graph import Graph
 from hilt.network.latency import Latency
 from hilt.network.onnx_canonical import canonicalise
 from hilt.network.onnx_graph import OnnxGraph, load_graph
-from hilt.network.onnx_simplify import fix, fixed_model
-from hilt.network.onnx_unquantise import is_quantised, unquantise
+from hilt.network.onnx_simplify import fix_float, fixed_model
 from hilt.network.processor_time import modelled_time
 from hilt.network.profile import profile
 from hilt.network.quantize.quantizer import quantise
@@ -73,10 +72,7 @@ def _of_the_zoo(name: str, folder: Path) -> tuple[OnnxGraph, dict[str, Any]]:
         raise SystemExit("its file is not there")
     arrays = subject.data(path)
     graph = load_tflite(path) if path.suffix == ".tflite" else load_graph(path)
-    fix(graph, shapes_from(arrays, graph, ""), subject.values)
-    if is_quantised(graph):
-        unquantise(graph)
-        fix(graph, {}, {})
+    fix_float(graph, shapes_from(arrays, graph, ""), subject.values)
     return graph, arrays
 
 

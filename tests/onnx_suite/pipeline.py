@@ -17,8 +17,7 @@ from hilt.network.graph import GraphError
 from hilt.network.onnx_canonical import canonicalise
 from hilt.network.onnx_graph import graph_of, to_model
 from hilt.network.onnx_import import import_proto
-from hilt.network.onnx_simplify import fix
-from hilt.network.onnx_unquantise import is_quantised, unquantise
+from hilt.network.onnx_simplify import fix, fix_float
 from hilt.network.quantize.quantizer import quantise
 from hilt.network.reference import evaluate
 from hilt.network.simulated import SimulatedVta
@@ -74,10 +73,7 @@ def run(case: Case) -> Ended:
 def _held(case: Case, wanted: dict[str, Array]) -> Ended:
     graph = graph_of(case.model, "suite")
     shapes = {name: list(array.shape) for name, array in case.feeds.items()}
-    fix(graph, shapes, {})
-    if is_quantised(graph):
-        unquantise(graph)
-        fix(graph, {}, {})
+    fix_float(graph, shapes, {})
     original = graph_of(to_model(graph), "suite")
     fix(original, {}, {})
     canonicalise(graph)

@@ -18,8 +18,7 @@ from hilt.network.compile import compile_network
 from hilt.network.core_speed import node_work
 from hilt.network.onnx_canonical import canonicalise
 from hilt.network.onnx_graph import OnnxGraph, load_graph, to_model
-from hilt.network.onnx_simplify import fix
-from hilt.network.onnx_unquantise import is_quantised, unquantise
+from hilt.network.onnx_simplify import fix_float
 from hilt.network.quantize.quantizer import Quantisation, quantise
 from hilt.network.quantize.statistics import signal_to_noise
 from hilt.network.tflite.convert import load_tflite
@@ -37,10 +36,7 @@ def measure(subject: Subject, folder: Path) -> dict[str, Any]:
         return {"name": subject.name, "error": "its file is not there"}
     arrays = subject.data(path)
     graph = load_tflite(path) if path.suffix == ".tflite" else load_graph(path)
-    fix(graph, shapes_from(arrays, graph, ""), subject.values)
-    if is_quantised(graph):
-        unquantise(graph)
-        fix(graph, {}, {})
+    fix_float(graph, shapes_from(arrays, graph, ""), subject.values)
     canonicalise(graph)
     samples = make_calibration(arrays, graph).samples
     half = len(samples) // 2

@@ -1,4 +1,4 @@
-"""A line on standard error that counts work done, and says what is left."""
+"""Progress on standard error: the work done, and the time left."""
 
 from __future__ import annotations
 

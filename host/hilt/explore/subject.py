@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,9 @@ from hilt.network.calibration import Calibration, CalibrationError
 from hilt.network.graph import Graph, GraphError
 from hilt.network.graph_file import graph_bytes
 from hilt.network.onnx_canonical import canonicalise
-from hilt.network.onnx_graph import OnnxError, OnnxGraph
-from hilt.network.onnx_import import import_graph
-from hilt.network.onnx_simplify import fixed_model, read_fixed
+from hilt.network.onnx_graph import OnnxError, OnnxGraph, load_graph
+from hilt.network.onnx_import import import_model
+from hilt.network.onnx_simplify import fix_float, fixed_model
 from hilt.network.quantize.quantizer import quantise
 from hilt.schedule.networks import load_network
 from hilt.schedule.onnx_model import SUFFIX
@@ -35,7 +36,7 @@ class Subject:
 
     @property
     def key(self) -> str:
-        """Return a digest of what is compiled."""
+        """Return a digest of the graph or the layers."""
         if self.graph is not None:
             return hashlib.sha256(graph_bytes(self.graph)).hexdigest()
         return hashlib.sha256(repr((self.name, self.layers)).encode()).hexdigest()
@@ -59,9 +60,10 @@ def load_subject(text: str) -> Subject:
         return _of_layers(text, "")
     name = Path(text).stem
     try:
-        model = read_fixed(Path(text))
-        if any(node.op == "QuantizeLinear" for node in model.nodes):
-            return Subject(name, import_graph(model))
+        with suppress(OnnxError, GraphError):  # in float, or quantised by others
+            return Subject(name, import_model(Path(text)))
+        model = load_graph(Path(text))
+        fix_float(model, {}, {})
         return Subject(name, _quantised(model, _random_samples(model)))
     except (OnnxError, GraphError, CalibrationError) as error:
         return _of_layers(text, str(error))

@@ -88,7 +88,7 @@ class StepWork:
     contiguous_bytes: int = 0
 
 
-_SMALLEST_CACHE = 512 << 10
+_SMALLEST_CACHE = min(core.cached_bytes for core in CORES.values())
 _CALL_SECONDS = 2e-6
 """A native step besides its elements, on a Cortex-A9: parameters, two readings of the clock."""
 

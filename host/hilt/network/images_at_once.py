@@ -22,20 +22,23 @@ def with_images(graph: Graph, images: int) -> Graph:
             raise GraphError(f"tensor {tensor.name} has shape {tensor.shape}: its first axis is no single image")
     made = replace(
         graph,
-        nodes=tuple(replace(node, attributes=_attributes(node, images)) for node in graph.nodes),
+        nodes=tuple(replace(node, attributes=_attributes(graph, node, images)) for node in graph.nodes),
         tensors={name: replace(each, shape=(images, *each.shape[1:])) for name, each in graph.tensors.items()},
     )
     check(made)
     return made
 
 
-def _attributes(node: Node, images: int) -> Mapping[str, Any]:
+def _attributes(graph: Graph, node: Node, images: int) -> Mapping[str, Any]:
     if node.op not in OPERATORS:
         raise GraphError(f"node {node.name} ({node.op}) may mix images")
     attributes = dict(node.attributes)
     if "shape" in attributes:
         attributes["shape"] = [images, *attributes["shape"][1:]]
-    axes = [*attributes.get("axes", []), *([attributes["axis"]] if "axis" in attributes else [])]
-    if 0 in axes or attributes.get("perm", [0])[0] != 0:
+    rank = len(graph.tensors[node.outputs[0]].shape)
+    named = [*attributes.get("axes", ()), *([attributes["axis"]] if "axis" in attributes else ())]
+    axes = [axis % rank for axis in named]
+    pads = attributes["pads"] if node.op == "pad" else [0] * 2 * rank
+    if 0 in axes or attributes.get("perm", [0])[0] != 0 or pads[0] or pads[rank]:
         raise GraphError(f"node {node.name} ({node.op}) works along the images")
     return attributes

@@ -18,7 +18,7 @@ from hilt.network.onnx_transposed import activate_before_shuffle, lower_transpos
 from hilt_runtime.operators_window import pads_of
 
 _MOST_PADS = 15
-"""Of a side, in a LOAD of VTA."""
+"""The largest pad of one side in a LOAD instruction."""
 _MAX_DILATED_TAPS = 4
 """A dilated kernel is written with its zeros up to so many times its taps."""
 

@@ -22,6 +22,7 @@ from hilt.network.onnx_graph import (
     rename_captured,
 )
 from hilt.network.onnx_pools import write_ceilings_as_pads
+from hilt.network.onnx_unquantise import is_quantised, unquantise
 from hilt_runtime import operators
 
 _KEPT = frozenset(("DequantizeLinear", "QuantizeLinear", "RandomNormal", "RandomUniform", "Loop", "Scan", "If"))
@@ -54,6 +55,19 @@ def fixed_model(model: Any, name: str) -> OnnxGraph:
     graph = graph_of(model, name)
     fix(graph, {}, {})
     return graph
+
+
+def fix_float(graph: OnnxGraph, shapes: Mapping[str, Sequence[int]], values: Mapping[str, float]) -> bool:
+    """Fix a graph in place, and take one that others quantised back to floats; return whether it was quantised.
+
+    Raises OnnxError as `fix` and `unquantise` do.
+    """
+    fix(graph, shapes, values)
+    if not is_quantised(graph):
+        return False
+    unquantise(graph)
+    fix(graph, {}, {})
+    return True
 
 
 def fix(graph: OnnxGraph, shapes: Mapping[str, Sequence[int]], values: Mapping[str, float]) -> None:

@@ -98,3 +98,5 @@ _FORMS: Mapping[str, Callable[[Graph, Node, VTAParameters], dict[str, Any] | Non
     "table": _table,
     "upsample": _upsample,
 }
+OPERATORS = frozenset(_FORMS)
+"""The operators with a packed form; hilt_runtime.manifest has the same."""

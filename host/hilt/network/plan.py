@@ -159,16 +159,7 @@ class Planner:
             if name in self.graph.tensors:
                 self._make_plain(name)
         self.plain.update(node.outputs)
-        self.steps.append(
-            {
-                "kind": "cpu",
-                "name": node.name,
-                "op": node.op,
-                "inputs": list(node.inputs),
-                "outputs": list(node.outputs),
-                "attributes": dict(node.attributes),
-            }
-        )
+        self._cpu_step(node, node.attributes)
 
     def _on_packed(self, node: Node, attributes: Mapping[str, Any]) -> None:
         """Let the processor compute a node on tensors where they lie in VTA's layout."""
@@ -178,17 +169,11 @@ class Planner:
         self.now += 1
         buffers = {name: self._read(name) for name in tensors}
         buffers[node.outputs[0]] = self._write(node.outputs[0])
-        self.steps.append(
-            {
-                "kind": "cpu",
-                "name": node.name,
-                "op": node.op,
-                "inputs": list(node.inputs),
-                "outputs": list(node.outputs),
-                "attributes": dict(attributes),
-                "packed": buffers,
-            }
-        )
+        self._cpu_step(node, attributes, packed=buffers)
+
+    def _cpu_step(self, node: Node, attributes: Mapping[str, Any], **more: Any) -> None:
+        facts = {"inputs": list(node.inputs), "outputs": list(node.outputs), "attributes": dict(attributes)}
+        self.steps.append({"kind": "cpu", "name": node.name, "op": node.op, **facts, **more})
 
     def _view(self, placement: Placement) -> None:
         """Let the output lie where the input lies."""

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from hilt.network import packed_steps
 from hilt.network.compile import UnplaceableError, compile_network
-from hilt.network.graph import Graph, Tensor
+from hilt.network.graph import Graph, GraphError, Node, Tensor
+from hilt.network.images_at_once import with_images
 from hilt.network.layers import VtaLayer, layer_of
 from hilt.network.reference import evaluate
 from hilt.network.simulated import SimulatedVta
 from hilt.network.verify import WrongTensorError, compare
 from hilt.simulator.build import Form
 from hilt_runtime import InferenceError, InputError, MemoryNeededError, Network, TargetError, read_bundle
+from hilt_runtime.manifest import PACKED
 from hilt_runtime.native.library import Engine
 
 from .graphs import BATCHED, PYNQ, SMALL, Builder, residual_network, target
@@ -298,3 +303,22 @@ def test_a_node_that_neither_side_computes_is_refused_by_its_name() -> None:
     graph = builder.graph(builder.add_node("odd", "Wavelet", ["x"], (1, 16, 4, 4), {}))
     with pytest.raises(UnplaceableError, match="^node odd is Wavelet, which neither VTA nor hilt's runtime computes"):
         compile_network(graph, target())
+
+
+def test_the_host_plans_on_packed_tensors_as_the_board_takes_them() -> None:
+    assert set(packed_steps.OPERATORS) == PACKED
+
+
+@pytest.mark.parametrize(
+    ("op", "attributes"),
+    [
+        ("softmax", {"axis": -2, "scale": 1.0, "logarithm": 0, "shape": [1, 16]}),
+        ("pad", {"pads": [1, 0, 0, 0], "value": 0}),
+        ("concat", {"axis": 0}),
+    ],
+)
+def test_images_that_a_node_mixes_are_not_put_beside_each_other(op: str, attributes: dict[str, Any]) -> None:
+    tensors = {name: Tensor(name, (1, 16), "int8", 1.0) for name in ("x", "y")}
+    graph = Graph("g", ("x",), ("y",), (Node("n", op, ("x",), ("y",), attributes),), tensors, {})
+    with pytest.raises(GraphError, match="works along the images"):
+        with_images(graph, 2)

@@ -16,8 +16,7 @@ from hilt.network.images import Images, as_model_reads, take_images
 from hilt.network.onnx_canonical import canonicalise
 from hilt.network.onnx_graph import OnnxGraph, load_graph, to_model
 from hilt.network.onnx_import import import_proto
-from hilt.network.onnx_simplify import fix
-from hilt.network.onnx_unquantise import is_quantised, unquantise
+from hilt.network.onnx_simplify import fix_float
 from hilt.network.quantize.quantizer import Quantisation, quantise
 from hilt.network.tflite.convert import load_tflite
 from hilt.network.tflite.reader import SUFFIX
@@ -61,11 +60,8 @@ def quantise_file(
     graph = load_tflite(path) if path.suffix == SUFFIX else load_graph(path)
     declared = dict(graph.dtypes)
     seen = arrays if images is None else as_model_reads(arrays, graph, images, labels)
-    fix(graph, {**shapes_from(seen, graph, labels), **(shapes or {})}, values or {})
     notes = []
-    if is_quantised(graph):
-        unquantise(graph)
-        fix(graph, {}, {})
+    if fix_float(graph, {**shapes_from(seen, graph, labels), **(shapes or {})}, values or {}):
         notes.append("the model was quantised already: its weights were taken back to float and get new scales")
     if images is not None:
         take_images(graph, images)
