@@ -186,7 +186,7 @@ class PlacedNetwork:
         """Run the plan, which the first inference makes; return the tensors and the steps' runs."""
         steps = self.bundle.manifest["steps"]
         if self._plan is None:
-            plan = InferencePlan(self.engine.library, self._own, self._packed)
+            plan = InferencePlan(self.engine.library, self._own, self._packed, self.engine.threads)
             plan.begin(given)
             runs = [self._timed(step, started, _PLANNED[step["kind"]], plan) for step in steps]
             plan.finish()

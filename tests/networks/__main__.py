@@ -1,8 +1,13 @@
-"""`make networks`: the whole inference of each network, VTA beside the processor, as a table. Resumable."""
+"""`make networks`: the whole inference of each network, VTA beside the processor, as a table.
+
+A run that was ended goes on where it was; figures of other sources of the compiler, its schedules or the runtime are
+measured again.
+"""
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import math
 import os
@@ -17,6 +22,7 @@ from tests.zoo.networks import SUBJECTS
 from .inferences import BOARD, OWN
 
 _ROOT = Path(__file__).parents[2]
+_SOURCES = ("host/hilt/network", "host/hilt/schedule", "board/hilt_runtime")
 _HEAD = (
     "network", "VTA, ms", "starts", "crossings", "operators", "native, ms", "whole, ms", "over VTA", "images/s",
     "with numpy, ms", "here: native, ms", "here: numpy, ms",
@@ -31,7 +37,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="networks whose name holds this text")
     options = parser.parse_args()
     wheels = fetch_wheels(options.folder)
-    kept_in = options.folder / "inferences"
+    kept_in = options.folder / "inferences" / _digest()
     kept_in.mkdir(parents=True, exist_ok=True)
     rows, missing = [], []
     for name in [*OWN, *(subject.name for subject in SUBJECTS)]:
@@ -44,6 +50,16 @@ def main() -> None:
     _print(rows)
     for figures in missing:
         print(f"- {figures['name']}: {figures['error']}")
+
+
+def _digest() -> str:
+    """Return a name for the sources that the figures follow from."""
+    digest = hashlib.sha256()
+    for folder in _SOURCES:
+        for path in sorted((_ROOT / folder).rglob("*.*")):
+            if path.suffix in (".py", ".c", ".h"):
+                digest.update(path.relative_to(_ROOT).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def _measured(name: str, wheels: Path, limit: int) -> dict[str, Any]:

@@ -42,6 +42,9 @@ EXPORT int64_t hilt_check(const hilt_step *steps, int64_t count, const hilt_buff
     if (step->kernel == 0) continue;
     const kernel_t *kernel = kernel_of(step->kernel);
     if (kernel == NULL || !in_range(step->count, 0, HILT_BUFFERS)) return i;
+    if (!in_range(step->together, 0, count - i)) return i;
+    for (int64_t k = 1; k < step->together; ++k)
+      if (steps[i + k].kernel == 0 || steps[i + k].together > 1) return i;
     for (int32_t k = 0; k < step->count; ++k)
       if (!in_range(step->buffers[k], 0, buffer_count - 1) || buffers[step->buffers[k]].bytes < 0) return i;
     work_t work = work_of(step, buffers);
@@ -50,20 +53,40 @@ EXPORT int64_t hilt_check(const hilt_step *steps, int64_t count, const hilt_buff
   return -1;
 }
 
-// Runs steps from `first` on, and writes the begin and end of each in seconds to `times`. Returns `count` at the end,
-// the place of the next step of Python's, or -1 - place of a step that its values forbid.
+typedef struct {
+  const hilt_step *steps;
+  const hilt_buffer *buffers;
+  int64_t failed;  // the place of a piece that its values forbid, or -1
+} group_t;
+
+static void run_piece(void *context, int64_t place) {
+  group_t *group = context;
+  work_t work = work_of(&group->steps[place], group->buffers);
+  if (kernel_of(group->steps[place].kernel)->run(&work)) __atomic_store_n(&group->failed, place, __ATOMIC_RELAXED);
+}
+
+// Runs steps from `first` on, and writes the begin and end of each in seconds to `times`; the pieces of one have the
+// same. Returns `count` at the end, the place of the next step of Python's, or -1 - place of a step that its values
+// forbid.
 EXPORT int64_t hilt_run(const hilt_step *steps, int64_t first, int64_t count, const hilt_buffer *buffers,
                         double *times) {
   double began = now();
-  for (int64_t i = first; i < count; ++i) {
+  int64_t pieces;
+  for (int64_t i = first; i < count; i += pieces) {
     if (steps[i].kernel == 0) return i;
-    work_t work = work_of(&steps[i], buffers);
-    int failed = kernel_of(steps[i].kernel)->run(&work);
+    pieces = steps[i].together > 1 ? steps[i].together : 1;
+    group_t group = {&steps[i], buffers, -1};
+    if (pieces > 1)
+      run_together(run_piece, &group, pieces);
+    else
+      run_piece(&group, 0);
     double ended = now();
-    times[2 * i] = began;
-    times[2 * i + 1] = ended;
+    for (int64_t k = i; k < i + pieces; ++k) {
+      times[2 * k] = began;
+      times[2 * k + 1] = ended;
+    }
     began = ended;
-    if (failed) return -1 - i;
+    if (group.failed >= 0) return -1 - i - group.failed;
   }
   return count;
 }

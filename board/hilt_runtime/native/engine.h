@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HILT_ABI 2
+#define HILT_ABI 3
 #define HILT_BUFFERS 8
 #define HILT_NUMBERS 40
 #define HILT_AXES 6
@@ -18,6 +18,7 @@ typedef struct {
   int32_t kernel;
   int32_t count;  // of buffers
   int32_t buffers[HILT_BUFFERS];
+  int64_t together;  // so many steps, this the first, are pieces of one, and may run at once; 0 and 1: it is alone
   int64_t p[HILT_NUMBERS];
   double f[4];
 } hilt_step;
@@ -44,6 +45,9 @@ typedef struct {
 // The order is that of KERNELS in plan.py.
 extern const kernel_t move_kernels[], integer_kernels[], float_kernels[];
 extern const int move_kernel_count, integer_kernel_count, float_kernel_count;
+
+// Runs job(context, 0) to job(context, count - 1), in any order, on this thread and on helpers where there are any.
+void run_together(void (*job)(void *, int64_t), void *context, int64_t count);
 
 // Returns the product of sizes, or -1 if one is negative or the product is above 2^40.
 static inline int64_t product_of(int count, const int64_t *sizes) {

@@ -32,10 +32,14 @@ class ForbiddenError(Exception):
 class InferencePlan:
     """The steps of a network for the native engine, numpy's steps among them, and every tensor's memory."""
 
-    def __init__(self, library: Any, constants: Mapping[str, Any], packed: Mapping[str, Any]) -> None:
-        """`constants` are the processor's arrays by name, `packed` VTA's buffers as int8 arrays by name."""
+    def __init__(self, library: Any, constants: Mapping[str, Any], packed: Mapping[str, Any], threads: int = 1) -> None:
+        """`constants` are the processor's arrays by name, `packed` VTA's buffers as int8 arrays by name.
+
+        `threads` run the pieces of a large step.
+        """
         self._library = library
-        self.builder = Builder()
+        library.hilt_threads(threads)
+        self.builder = Builder(threads)
         self._packed = packed
         self.values: Dict[str, Any] = {}
         """Every tensor of the processor by name, written again by each inference."""
@@ -74,7 +78,7 @@ class InferencePlan:
                 raise NotNativeError("a fold of other rows")
             fold = step["fold"]
             numbers = [images, channels, rows, columns, outer, inner, width, batch, block]
-            self._native("fold", [data, packed], [*numbers, fold["kernel"], fold["stride"], fold["left"]])
+            self._native("fold", [data, packed], [*numbers, fold["kernel"], fold["stride"], fold["left"], 0, rows])
             return
         images, channels, rows, columns = four(data.shape)
         if (rows, columns) != (height, width):

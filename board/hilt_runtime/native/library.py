@@ -1,6 +1,6 @@
 """The engine's shared library: sent with the agent for this processor, else compiled here, once for its sources.
 
-HILT_ENGINE=numpy in the environment leaves it out.
+HILT_ENGINE=numpy in the environment leaves it out; HILT_ENGINE_THREADS=1 keeps it to one core.
 """
 
 from __future__ import annotations
@@ -19,26 +19,29 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 from hilt_runtime.native.steps import KERNELS
 
 VARIABLE = "HILT_ENGINE"
+THREADS = "HILT_ENGINE_THREADS"
+MOST_THREADS = 4
 SENT = "libhilt-{}.so"
 """The library that is sent with the runtime, for a processor of MACHINES."""
-SOURCES = ("engine.c", "device.c", "move.c", "integer.c", "float.c", "engine.h", "functions.h", "vector.h")
+SOURCES = ("engine.c", "threads.c", "device.c", "move.c", "integer.c", "float.c", "engine.h", "functions.h", "vector.h")
 FLAGS = (
-    *("-std=gnu11", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-fwrapv", "-s"),
+    *("-std=gnu11", "-O3", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden", "-fwrapv", "-s"),
     *("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"),
 )
 """No flag may let the compiler change the value of a float: products and sums are not fused."""
 MACHINES = {"armv7l": "armv7l", "armv8l": "armv7l", "aarch64": "aarch64", "arm64": "aarch64", "x86_64": "x86_64"}
 """A processor's name, as the kernel says it, and the library that runs there."""
-_ABI = 2
+_ABI = 3
 _COMPILE_SECONDS = 600
 _COSTS = "every step of the processor takes ten to fifty times as long"
 
 
 class Engine(NamedTuple):
-    """The library if there is one, and one line: which engine runs, and why."""
+    """The library if there is one, one line that says which engine runs and why, and the threads of a large step."""
 
     library: Optional[Any]
     reason: str
+    threads: int = 1
 
 
 _CHOSEN: Dict[str, Engine] = {}
@@ -61,10 +64,23 @@ def _chosen(wanted: str) -> Engine:
     for find in (_sent, _compiled):
         try:
             path, reason = find()
-            return Engine(_loaded(path), "native: " + reason)
-        except (OSError, LookupError, RuntimeError, subprocess.SubprocessError) as error:
+            return Engine(_loaded(path), "native: " + reason, threads())
+        except (OSError, LookupError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
             reasons.append(str(error))
     return Engine(None, "numpy: {}; {}".format("; ".join(reasons), _COSTS))
+
+
+def threads() -> int:
+    """Return how many threads run the pieces of a large step: this process's cores, at most MOST_THREADS.
+
+    HILT_ENGINE_THREADS says fewer or more. Raises ValueError if that is no number from 1 to 16.
+    """
+    wanted = os.environ.get(THREADS, "")
+    if not wanted:
+        return min(len(os.sched_getaffinity(0)), MOST_THREADS)
+    if not wanted.isdecimal() or not 1 <= int(wanted) <= 16:
+        raise ValueError("{} is {!r}; give a number from 1 to 16".format(THREADS, wanted))
+    return int(wanted)
 
 
 def source_digest() -> str:
@@ -155,6 +171,7 @@ def _loaded(path: Path) -> Any:
     library.hilt_check.argtypes, library.hilt_check.restype = [pointer, size, pointer, size], size
     library.hilt_run.argtypes, library.hilt_run.restype = [pointer, size, size, pointer, pointer], size
     word, real = ctypes.c_int32, ctypes.c_double
+    library.hilt_threads.argtypes, library.hilt_threads.restype = [word], None
     unsigned = ctypes.c_uint32
     library.hilt_start.argtypes = [pointer, pointer, word, unsigned, unsigned, real, pointer]
     library.hilt_start.restype = real

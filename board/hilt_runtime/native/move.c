@@ -277,7 +277,7 @@ static int run_unpack(const work_t *w) {
   return 0;
 }
 
-// --- fold: images, channels, height, width, outer, inner, columns, batch, block, kernel, stride, left. ---
+// --- fold: images, channels, height, width, outer, inner, columns, batch, block, kernel, stride, left, first row, end. ---
 // Buffers: source, target.
 
 static int check_fold(const work_t *w) {
@@ -286,7 +286,8 @@ static int check_fold(const work_t *w) {
   int64_t tensor = product_of(4, p), whole = product_of(6, all);
   if (w->count != 2 || tensor < 0 || whole < 0 || !holds(w, 0, tensor, 1) || !holds(w, 1, whole, 1)) return 0;
   return in_range(p[0], 1, p[4] * p[7]) && in_range(p[9], 1, 4096) && in_range(p[10], 1, 4096) &&
-         in_range(p[11], 0, 4096) && p[1] >= 1 && p[1] <= 1 << 20 && p[9] * p[1] <= p[5] * p[8] && p[3] >= 1 && in_range(p[8], 1, 4096);
+         in_range(p[11], 0, 4096) && p[1] >= 1 && p[1] <= 1 << 20 && p[9] * p[1] <= p[5] * p[8] && p[3] >= 1 && in_range(p[8], 1, 4096) &&
+         in_range(p[12], 0, p[13]) && p[13] <= p[2];
 }
 
 #define FOLD_ROOM 8192  // bytes of the lanes of a row
@@ -318,7 +319,7 @@ static void fold_by_lanes(const work_t *w) {
     for (ptrdiff_t part = 0; part < inner; ++part) {
       ptrdiff_t lanes = image < images ? kernel * channels - part * block : 0;
       lanes = lanes < 0 ? 0 : lanes < block ? lanes : block;
-      for (ptrdiff_t row = 0; row < height; ++row) {
+      for (ptrdiff_t row = w->p[12]; row < w->p[13]; ++row) {
         uint8_t *dst = w->data[1] +
                        (((image / batch * inner + part) * height + row) * columns * batch + image % batch) * block;
         for (ptrdiff_t first = 0; first < columns; first += chunk) {
@@ -375,7 +376,7 @@ static void fold_by_rows(const work_t *w, ptrdiff_t chunk) {
   ptrdiff_t kernel = w->p[9], stride = w->p[10], left = w->p[11];
   uint8_t room[FOLD_ROOM] = {0};
   for (ptrdiff_t image = 0; image < outer * batch; ++image)
-    for (ptrdiff_t row = 0; row < height; ++row)
+    for (ptrdiff_t row = w->p[12]; row < w->p[13]; ++row)
       for (ptrdiff_t first = 0; first < columns; first += chunk) {
         ptrdiff_t count = columns - first < chunk ? columns - first : chunk;
         if (image < images)

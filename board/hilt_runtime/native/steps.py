@@ -7,6 +7,8 @@ from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 import numpy as np
 
+from hilt_runtime.native.split import split
+
 KERNELS = (
     *("copy", "fill", "take", "pack", "unpack", "fold"),
     *("table", "table_float", "quantize", "dequantize", "add", "multiply"),
@@ -17,11 +19,15 @@ KERNELS = (
 """The kernels in the order of the tables in C; a step's number is its kernel's place plus 1, and 0 is Python's."""
 BUFFERS, NUMBERS, FLOATS, AXES = 8, 40, 4, 6
 STEP = np.dtype(
-    [("kernel", "i4"), ("count", "i4"), ("buffers", "i4", BUFFERS), ("p", "i8", NUMBERS), ("f", "f8", FLOATS)]
+    [
+        *(("kernel", "i4"), ("count", "i4"), ("buffers", "i4", BUFFERS)),
+        *(("together", "i8"), ("p", "i8", NUMBERS), ("f", "f8", FLOATS)),
+    ]
 )
 BUFFER = np.dtype([("data", "u8"), ("bytes", "i8")])
 
-Record = Tuple[int, Sequence[int], Sequence[int], Sequence[float]]
+Record = Tuple[int, Sequence[int], int, Sequence[int], Sequence[float]]
+"""Kernel, places of buffers, records that may run at once from this one on, numbers, floats."""
 
 
 class NotNativeError(Exception):
@@ -31,8 +37,10 @@ class NotNativeError(Exception):
 class Builder:
     """Collects steps and the arrays that they read and write."""
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int = 1) -> None:
+        """`threads` run the pieces of a large step."""
         self.records: List[Record] = []
+        self._threads = threads
         self.arrays: List[np.ndarray] = []
         self._buffers = np.zeros(64, BUFFER)
         self._places: Dict[Tuple[int, int], int] = {}
@@ -43,12 +51,18 @@ class Builder:
         """Add a step of a kernel. Raises NotNativeError if it has more buffers or numbers than a record."""
         if len(arrays) > BUFFERS or len(numbers) > NUMBERS:
             raise NotNativeError("too many buffers or numbers")
-        places = [self._place(array) for array in arrays]
-        self.records.append((KERNELS.index(kernel) + 1, places, [int(n) for n in numbers], [float(f) for f in floats]))
+        for array in arrays:
+            if not array.flags.c_contiguous or array.dtype.hasobject:
+                raise NotNativeError("a tensor is not contiguous")
+        number, reals = KERNELS.index(kernel) + 1, [float(f) for f in floats]
+        pieces = split(kernel, arrays, numbers, self._threads)
+        for place, (parts, own) in enumerate(pieces):
+            together = len(pieces) if place == 0 else 1
+            self.records.append((number, [self._place(part) for part in parts], together, [int(n) for n in own], reals))
 
     def python(self) -> None:
         """Add a step of Python's."""
-        self.records.append((0, (), (), ()))
+        self.records.append((0, (), 1, (), ()))
 
     def new(self, shape: Sequence[int], dtype: Any) -> Any:
         """Return an array for a result: that of `writing_to` if it fits, else a new one."""
@@ -85,16 +99,14 @@ class Builder:
         """Return the steps from the `first` on, and the table of buffers."""
         records = self.records[first:]
         steps = np.zeros(len(records), STEP)
-        for record, (kernel, places, numbers, floats) in zip(steps, records):
-            record["kernel"], record["count"] = kernel, len(places)
+        for record, (kernel, places, together, numbers, floats) in zip(steps, records):
+            record["kernel"], record["count"], record["together"] = kernel, len(places), together
             record["buffers"][: len(places)] = places
             record["p"][: len(numbers)] = numbers
             record["f"][: len(floats)] = floats
         return steps, self._buffers[: len(self.arrays)].copy()
 
     def _place(self, array: Any) -> int:
-        if not array.flags.c_contiguous or array.dtype.hasobject:
-            raise NotNativeError("a tensor is not contiguous")
         key = (array.ctypes.data, array.nbytes)
         if key not in self._places:
             place = self._places[key] = len(self.arrays)

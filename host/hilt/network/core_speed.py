@@ -4,8 +4,9 @@
 Cortex-A9 in the runtime's native engine, `"numpy"` in numpy. `pack_work` and `unpack_work` are the steps that move a
 tensor into VTA's layout and back, `START_SECONDS` one start of VTA. Nothing else is needed.
 
-Seconds = calls + instructions / (instructions a cycle * clock) + bytes / bytes a second. Bytes come from the cache if
-the step's tensors fit the last level of it, else from memory.
+Seconds = calls + instructions / (instructions a cycle * clock * cores at work) + bytes / bytes a second. Bytes come from
+the cache if the step's tensors fit the last level of it, else from memory; more cores do not read them faster. The
+native engine cuts a large step in pieces for all cores as hilt_runtime.native.split does.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Any, Literal
 from numpy.typing import NDArray
 
 from hilt.network.graph import Graph, Node
+from hilt_runtime.native.library import MOST_THREADS
+from hilt_runtime.native.split import LEAST
 
 Engine = Literal["native", "numpy"]
 Architecture = Literal["armhf", "arm64"]
@@ -37,6 +40,8 @@ class Core:
         memory_bytes_per_second: The same of tensors that do not, and of the contiguous memory, which is flushed.
         python_call_seconds: One operator in numpy: Python, set-up, allocation.
         numpy_slower: How many times slower numpy is than on a current desktop processor: hilt's old factor.
+        cores: That run the pieces of a large step.
+        wake_seconds: From a step's begin to its first piece on another core, which sleeps before.
         error: How many times too long or too short a time of the native engine may be.
     """
 
@@ -49,14 +54,16 @@ class Core:
     memory_bytes_per_second: float
     python_call_seconds: float
     numpy_slower: float
+    cores: int
+    wake_seconds: float
     error: float = 2.0
 
 
-CORTEX_A9 = Core("Cortex-A9, 650 MHz", "armhf", 650e6, 0.8, 512 << 10, 1.6e9, 0.5e9, 100e-6, 20.0)
+CORTEX_A9 = Core("Cortex-A9, 650 MHz", "armhf", 650e6, 0.8, 512 << 10, 1.6e9, 0.5e9, 100e-6, 20.0, 2, 40e-6)
 """PYNQ-Z1 and PYNQ-Z2: 32 bits, NEON of 64 bits a cycle, 512 KiB of second-level cache, 16 or 32 bits of DDR3."""
-CORTEX_A53 = Core("Cortex-A53, 1.2 GHz", "arm64", 1.2e9, 1.0, 1 << 20, 4.0e9, 2.0e9, 40e-6, 8.0)
+CORTEX_A53 = Core("Cortex-A53, 1.2 GHz", "arm64", 1.2e9, 1.0, 1 << 20, 4.0e9, 2.0e9, 40e-6, 8.0, 4, 20e-6)
 """Zynq UltraScale+: 64 bits, in order, two instructions a cycle at most, 1 MiB of second-level cache."""
-CORTEX_A53_FAST = Core("Cortex-A53, 1.5 GHz", "arm64", 1.5e9, 1.0, 1 << 20, 5.0e9, 2.0e9, 32e-6, 6.4)
+CORTEX_A53_FAST = Core("Cortex-A53, 1.5 GHz", "arm64", 1.5e9, 1.0, 1 << 20, 5.0e9, 2.0e9, 32e-6, 6.4, 4, 16e-6)
 """Zynq UltraScale+ of the faster speed grades."""
 
 CORES: Mapping[str, Core] = {"cortex-a9": CORTEX_A9, "cortex-a53": CORTEX_A53}
@@ -79,6 +86,7 @@ class StepWork:
         bytes: Read and written.
         macs: Multiply-accumulates.
         contiguous_bytes: Written to or read from the memory that VTA reads.
+        parts: That the step can be cut in, at most.
     """
 
     op: str
@@ -86,6 +94,7 @@ class StepWork:
     bytes: int
     macs: int = 0
     contiguous_bytes: int = 0
+    parts: int = MOST_THREADS
 
 
 _SMALLEST_CACHE = min(core.cached_bytes for core in CORES.values())
@@ -122,6 +131,9 @@ _VIEWS = frozenset(("reshape", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Id
 _MOVES = frozenset(("Concat", "Slice", "Split", "Pad", "Gather", "Expand", "Tile", "Resize"))
 _TRANSCENDENTAL = frozenset(
     ("Sigmoid", "Tanh", "Exp", "Log", "Erf", "Gelu", "Softmax", "LogSoftmax", "Softplus", "Mish", "Elu", "Pow", "Selu")
+)
+_ON_ONE_CORE = frozenset(
+    ("dense", "LSTM", "GRU", "RNN", "ArgMax", "ArgMin", "Gather", "GatherElements", "ScatterND", "Tile", "Expand")
 )
 _OTHERS = (6.5, 1.3)
 _MOVED = (1.5, 1.0)
@@ -170,7 +182,22 @@ def node_work(graph: Graph, node: Node) -> StepWork:
     if node.op in ("LSTM", "GRU") and len(constants) > 1 and constants[1].nbytes > _SMALLEST_CACHE:
         moved += constants[1].nbytes * (int(inputs[0].shape[0]) - 1)  # the recurrence, again for each step
     macs = graph.macs(node) or _float_macs(node, [tuple(t.shape) for t in inputs], constants, elements)
-    return StepWork(node.op, elements * window if node.op.lower().endswith("pool") else elements, moved, macs)
+    taps = elements * window if node.op.lower().endswith("pool") else elements
+    return StepWork(node.op, taps, moved, macs, parts=_parts(node, [tuple(t.shape) for t in inputs]))
+
+
+def _parts(node: Node, shapes: Sequence[tuple[int, ...]]) -> int:
+    """Return how many pieces hilt_runtime.native.split can cut a node in, at most."""
+    outer = MOST_THREADS
+    if node.op in _ON_ONE_CORE or not shapes:
+        return 1
+    if node.op in ("softmax", "Softmax", "LogSoftmax") and shapes[0]:
+        outer = math.prod(shapes[0][: int(node.attributes.get("axis", -1)) % len(shapes[0])])
+    elif node.op in ("MatMul", "Gemm") and shapes[0]:
+        outer = next((size for size in shapes[0][:-1] if size > 1), 1)
+    elif node.op in ("conv2d", "Conv") and int(node.attributes.get("groups", node.attributes.get("group", 1))) > 1:
+        outer = 1
+    return min(max(outer, 1), MOST_THREADS)
 
 
 def _float_macs(node: Node, shapes: Sequence[tuple[int, ...]], constants: Sequence[NDArray[Any]], elements: int) -> int:
@@ -225,7 +252,9 @@ def _native_seconds(core: Core, work: StepWork) -> float:
     column = 0 if core.architecture == "armhf" else 1
     instructions = work.elements * _instructions(work.op)[column]
     instructions += work.macs * _PER_MAC.get(work.op, _PER_FLOAT_MAC)[column]
-    computing = instructions / (core.clock_hz * core.instructions_per_cycle)
+    pieces = max(1, min(core.cores, work.parts, max(work.elements, work.macs) // LEAST))
+    computing = instructions / (core.clock_hz * core.instructions_per_cycle * pieces)
+    computing += core.wake_seconds if pieces > 1 else 0.0
     fits = work.bytes <= core.cached_bytes
     rate = core.cached_bytes_per_second if fits else core.memory_bytes_per_second
     moving = work.bytes / rate + (work.contiguous_bytes / core.memory_bytes_per_second if fits else 0.0)

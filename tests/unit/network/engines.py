@@ -15,11 +15,13 @@ import numpy as np
 import pytest
 
 from hilt_runtime import operators
+from hilt_runtime.native import split
 from hilt_runtime.native.library import engine
 from hilt_runtime.native.plans import execute, plan_operator
 from hilt_runtime.native.steps import Builder, NotNativeError
 
 RECORDS = "HILT_NATIVE_RECORDS"
+THREADS = 3
 _LARGEST_RECORD = 1 << 20
 
 
@@ -39,7 +41,7 @@ def bits(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def assert_native_equals_numpy(op: str, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> bool:
-    """Compare both engines; return whether the native one computes this form at all."""
+    """Compare both engines, the native one by one thread and in pieces; return whether it computes this form at all."""
     arrays = [None if value is None else np.array(value, order="C") for value in inputs]
     with np.errstate(all="ignore"):
         wanted = operators.run(op, arrays, attributes)
@@ -57,10 +59,26 @@ def assert_native_equals_numpy(op: str, inputs: Sequence[Any], attributes: Mappi
     assert [(each.shape, each.dtype) for each in given] == [(each.shape, each.dtype) for each in wanted]
     for one, other in zip(given, wanted, strict=True):
         np.testing.assert_array_equal(bits(one), bits(other), err_msg=op)
+    for one, other in zip(in_pieces(op, inputs, attributes), wanted, strict=True):
+        np.testing.assert_array_equal(bits(one), bits(other), err_msg=f"{op} in pieces")
     if RECORDS in os.environ and len(recorded) < _LARGEST_RECORD and not _overlap(buffers):
         with Path(os.environ[RECORDS]).open("ab") as file:
             file.write(recorded)
     return True
+
+
+def in_pieces(op: str, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> list[np.ndarray[Any, Any]]:
+    """Return an operator's outputs by three threads, however small its pieces are."""
+    builder, arrays = Builder(THREADS), [None if value is None else np.array(value, order="C") for value in inputs]
+    for constant in arrays[1:]:
+        if constant is not None:
+            builder.constant(constant)
+    library().hilt_threads(THREADS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(split, "LEAST", 2)
+        given = plan_operator(builder, op, arrays, attributes)
+    assert execute(library(), *builder.encoded()) == 0
+    return given
 
 
 def record(builder: Builder, outputs: Sequence[Any], wanted: Sequence[Any]) -> bytes:

@@ -1,0 +1,183 @@
+"""Pieces of one step that may run at once: each is the same kernel on a part of the buffers, none writes another's.
+
+A kernel's splitter cuts the outermost loop of the kernel. What it cannot cut runs whole.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple
+
+LEAST = 8192
+"""Elements of a piece: below, waking a helper costs more than it saves."""
+_LINE = 64
+"""Elements that pieces of a flat tensor are multiples of: lines of the cache are written by one thread."""
+
+Piece = Tuple[Sequence[Any], Sequence[Any]]
+"""A record's arrays and numbers."""
+Splitter = Callable[[Sequence[Any], Sequence[Any], int], List[Piece]]
+
+
+def split(kernel: str, arrays: Sequence[Any], numbers: Sequence[Any], threads: int) -> List[Piece]:
+    """Return the pieces of a step for so many threads, at least one."""
+    pieces = min(threads, _work(kernel, arrays, numbers) // LEAST)
+    splitter = _SPLITTERS.get(kernel)
+    return splitter(arrays, numbers, pieces) if splitter and pieces > 1 else [(arrays, numbers)]
+
+
+def _work(kernel: str, arrays: Sequence[Any], numbers: Sequence[Any]) -> int:
+    """Return the elements that a step goes over: those of its largest tensor, times the depth of a product."""
+    elements = max(array.size for array in arrays)
+    if kernel == "matmul":
+        return max(elements, int(arrays[-1].size) * int(numbers[3]))
+    if kernel in ("conv", "conv2d"):
+        return max(elements, int(arrays[-1].size) * int(numbers[5]) * int(numbers[6]) * int(numbers[7]))
+    return int(elements)
+
+
+def _ranges(units: int, pieces: int, step: int = 1) -> Iterator[Tuple[int, int]]:
+    """Yield the begin and end of each piece of `units`; all but the last are multiples of `step`."""
+    steps = -(-units // step)
+    pieces = min(pieces, steps)
+    for piece in range(pieces):
+        first, last = steps * piece // pieces * step, steps * (piece + 1) // pieces * step
+        yield first, min(last, units)
+
+
+def _flat(array: Any, first: int, last: Any = None) -> Any:
+    return array.reshape(-1)[first:last]
+
+
+def _elements(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> List[Piece]:
+    """Cut a step from element to element: its first and last arrays are alike, those between are whole."""
+    made: List[Piece] = []
+    for first, last in _ranges(int(numbers[0]), pieces, _LINE):
+        data, *between, target = arrays
+        parts = [_flat(data, first, last), *between, _flat(target, first, last)]
+        made.append((parts, [last - first, *numbers[1:]]))
+    return made
+
+
+def _outermost(place: int, *beside: int) -> Splitter:
+    """Return a splitter of dense tensors along their outermost axis.
+
+    Args:
+        place: The number that has the axis' length.
+        beside: Arrays that lie along it, besides the first and the last.
+    """
+
+    def cut(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> List[Piece]:
+        made: List[Piece] = []
+        units = int(numbers[place])
+        cuts = {0, len(arrays) - 1, *beside}
+        for first, last in _ranges(units, pieces):
+            parts = [
+                _flat(array, first * (array.size // units), last * (array.size // units)) if number in cuts else array
+                for number, array in enumerate(arrays)
+            ]
+            made.append((parts, [*numbers[:place], last - first, *numbers[place + 1 :]]))
+        return made
+
+    return cut
+
+
+def _broadcast(axes: int) -> Splitter:
+    """Return a splitter of two strided tensors and a dense target; `axes` is the place of the number of axes.
+
+    Behind it come six sizes and six strides of each tensor.
+    """
+    sizes, left, right = axes + 1, axes + 7, axes + 13
+
+    def cut(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> List[Piece]:
+        units, made = int(numbers[sizes]), []
+        inner = arrays[2].size // units
+        for first, last in _ranges(units, pieces, _LINE if numbers[axes] == 1 else 1):
+            parts = [
+                _flat(arrays[0], first * int(numbers[left])),
+                _flat(arrays[1], first * int(numbers[right])),
+                _flat(arrays[2], first * inner, last * inner),
+            ]
+            made.append((parts, [*numbers[:sizes], last - first, *numbers[sizes + 1 :]]))
+        return made
+
+    return cut
+
+
+def _copy(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> List[Piece]:
+    """Cut a copy along its outermost axis: offsets say where each piece begins."""
+    item, axes, read, write, units = (int(number) for number in numbers[:5])
+    made: List[Piece] = []
+    for first, last in _ranges(units, pieces, _LINE if axes == 1 else 1):
+        offsets = [read + first * int(numbers[10]), write + first * int(numbers[16])]
+        made.append((arrays, [item, axes, *offsets, last - first, *numbers[5:]]))
+    return made
+
+
+def _matmul(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> List[Piece]:
+    """Cut a product along the first axis of more than one element: two of batches, then the rows."""
+    axis = next((place for place in range(3) if numbers[place] > 1), 2)
+    left, right, target = arrays
+    units, made = int(numbers[axis]), []
+    inner = target.size // units
+    for first, last in _ranges(units, pieces):
+        rows = _flat(left, first * int(numbers[5 + axis]))
+        columns = right if axis == 2 else _flat(right, first * int(numbers[9 + axis]))
+        parts = [rows, columns, _flat(target, first * inner, last * inner)]
+        made.append((parts, [*numbers[:axis], last - first, *numbers[axis + 1 :]]))
+    return made
+
+
+def _convolution(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> List[Piece]:
+    """Cut the convolution of one image along its output channels, where each reads all input channels."""
+    groups = numbers[16]
+    if numbers[0] != 1 or groups != 1:
+        return [(arrays, numbers)]
+    along = [number for number in range(1, len(arrays) - 1) if arrays[number].size >= numbers[4]]
+    return _outermost_but_first(along)(arrays, numbers, pieces)
+
+
+def _outermost_but_first(along: Sequence[int]) -> Splitter:
+    def cut(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> List[Piece]:
+        whole = _outermost(4, *along)([arrays[1], *arrays[1:]], numbers, pieces)
+        return [([arrays[0], *parts[1:]], changed) for parts, changed in whole]
+
+    return cut
+
+
+def _packing(plain: int) -> Splitter:
+    """Return a splitter of pack and unpack of one image: by whole blocks of channels. `plain` is the tensor's place."""
+
+    def cut(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> List[Piece]:
+        images, channels, pixels, outer, inner, batch, block = (int(number) for number in numbers)
+        if (images, outer, batch) != (1, 1, 1) or -(-channels // block) != inner:
+            return [(arrays, numbers)]
+        made: List[Piece] = []
+        for first, last in _ranges(inner, pieces):
+            parts = list(arrays)
+            here = min(last * block, channels)
+            parts[plain] = _flat(arrays[plain], first * block * pixels, here * pixels)
+            parts[1 - plain] = _flat(arrays[1 - plain], first * block * pixels, last * block * pixels)
+            made.append((parts, [1, here - first * block, pixels, 1, last - first, 1, block]))
+        return made
+
+    return cut
+
+
+def _fold(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> List[Piece]:
+    """Cut a fold by rows, which its last two numbers are."""
+    *shape, begin, end = numbers
+    return [(arrays, [*shape, begin + first, begin + last]) for first, last in _ranges(end - begin, pieces)]
+
+
+_SPLITTERS: Dict[str, Splitter] = {
+    "copy": _copy,
+    "pack": _packing(0),
+    "unpack": _packing(1),
+    "fold": _fold,
+    **dict.fromkeys(("table", "table_float", "quantize", "dequantize", "unary"), _elements),
+    **dict.fromkeys(("add", "multiply"), _broadcast(0)),
+    "binary": _broadcast(1),
+    **dict.fromkeys(("max_pool", "average_pool", "global_average_pool", "pool_packed", "pool", "blend"), _outermost(0)),
+    **dict.fromkeys(("reduce", "softmax", "softmax_int8", "argmax"), _outermost(1)),
+    "matmul": _matmul,
+    **dict.fromkeys(("conv", "conv2d"), _convolution),
+}

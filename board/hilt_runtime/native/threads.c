@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Helpers that run the pieces of a step beside the thread that asks. They sleep between; one group runs at a time, and
+// whoever comes meanwhile runs its pieces alone. No piece waits for a helper: where none can be made, the asking thread
+// runs them all. A forked process makes its own.
+#include "engine.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#define EXPORT __attribute__((visibility("default")))
+#define MOST_HELPERS 15
+#define STACK_BYTES (256 << 10)
+
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;  // held by the thread whose group runs
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of what follows
+static pthread_cond_t wake = PTHREAD_COND_INITIALIZER, idle = PTHREAD_COND_INITIALIZER;
+static int wanted, helpers, active;
+static uint64_t groups;
+static int entered;  // whether a group may be entered
+static void (*job)(void *, int64_t);
+static void *context;
+static int64_t count, next;
+
+static void run_pieces(void) {
+  for (;;) {
+    int64_t place = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
+    if (place >= count) return;
+    job(context, place);
+  }
+}
+
+static void *help(void *unused) {
+  (void)unused;
+  uint64_t seen = 0;
+  pthread_mutex_lock(&lock);
+  for (;;) {
+    while (!entered || groups == seen) pthread_cond_wait(&wake, &lock);
+    seen = groups;
+    ++active;
+    pthread_mutex_unlock(&lock);
+    run_pieces();
+    pthread_mutex_lock(&lock);
+    if (--active == 0) pthread_cond_signal(&idle);
+  }
+  return NULL;
+}
+
+// Forgets the helpers that a forked process does not have, and what they waited for: glibc's conditions count waiters.
+static void forget_helpers(void) {
+  turn = lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+  wake = idle = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+  helpers = active = entered = 0;
+}
+
+// Makes the helpers that are wanted and not there. They take no signals, which are Python's.
+static void make_helpers(void) {
+  static int registered;
+  pthread_attr_t attributes;
+  sigset_t all, before;
+  if (helpers >= wanted) return;
+  if (!registered && pthread_atfork(NULL, NULL, forget_helpers)) return;
+  registered = 1;
+  if (pthread_attr_init(&attributes)) return;
+  sigfillset(&all);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_attr_setstacksize(&attributes, STACK_BYTES);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  while (helpers < wanted) {
+    pthread_t thread;
+    if (pthread_create(&thread, &attributes, help, NULL)) {
+      wanted = helpers;
+      break;
+    }
+    ++helpers;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pthread_attr_destroy(&attributes);
+}
+
+// Sets the threads that run the pieces of a step, the asking one included; helpers that are there stay.
+EXPORT void hilt_threads(int32_t threads) {
+  pthread_mutex_lock(&lock);
+  wanted = threads < 1 ? 0 : threads - 1 > MOST_HELPERS ? MOST_HELPERS : threads - 1;
+  pthread_mutex_unlock(&lock);
+}
+
+void run_together(void (*run)(void *, int64_t), void *with, int64_t pieces) {
+  if (pthread_mutex_trylock(&turn)) {
+    for (int64_t place = 0; place < pieces; ++place) run(with, place);
+    return;
+  }
+  pthread_mutex_lock(&lock);
+  make_helpers();
+  job = run, context = with, count = pieces;
+  __atomic_store_n(&next, 0, __ATOMIC_RELAXED);
+  ++groups;
+  entered = 1;
+  pthread_cond_broadcast(&wake);
+  pthread_mutex_unlock(&lock);
+  run_pieces();
+  pthread_mutex_lock(&lock);
+  entered = 0;
+  while (active) pthread_cond_wait(&idle, &lock);
+  pthread_mutex_unlock(&lock);
+  pthread_mutex_unlock(&turn);
+}

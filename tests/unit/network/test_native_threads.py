@@ -1,0 +1,168 @@
+"""Steps in pieces: which are cut, that pieces cover a step, and that threads and forks do not change results."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hilt.network.core_speed import CORTEX_A9, StepWork, node_work, step_seconds
+from hilt.network.graph import Graph, Node, Tensor
+from hilt_runtime import operators
+from hilt_runtime.native import library as libraries
+from hilt_runtime.native.inference import InferencePlan
+from hilt_runtime.native.library import MOST_THREADS, engine
+from hilt_runtime.native.plans import execute, plan_operator
+from hilt_runtime.native.split import LEAST, split
+from hilt_runtime.native.steps import Builder, NotNativeError
+from tests.native.cases import OPERATORS
+from tests.unit.network.engines import library
+
+
+def integers(*shape: int) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(0).integers(-128, 128, shape).astype(np.int8)
+
+
+def pieces_of(op: str, inputs: list[Any], attributes: Any, threads: int) -> int:
+    """Return the pieces that an operator's largest step is cut in."""
+    builder = Builder(threads)
+    for constant in inputs[1:]:
+        builder.constant(constant)
+    plan_operator(builder, op, inputs, attributes)
+    steps, _ = builder.encoded()
+    return int(steps["together"].max())
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_the_model_counts_the_cores_that_a_step_is_cut_for(name: str) -> None:
+    op, inputs, attributes, _ = OPERATORS[name]
+    if any(array is None for array in inputs):
+        pytest.skip("it has an input that is left out")
+    kinds = [Tensor(f"i{place}", array.shape, str(array.dtype), 1.0) for place, array in enumerate(inputs)]
+    made = operators.run(op, inputs, attributes)
+    kinds += [Tensor(f"o{place}", array.shape, str(array.dtype), 1.0) for place, array in enumerate(made)]
+    names = tuple(kind.name for kind in kinds)
+    node = Node("n", op, names[: len(inputs)], names[len(inputs) :], attributes)
+    constants = {f"i{place}": array for place, array in enumerate(inputs) if place}
+    tensors = {kind.name: kind for kind in kinds if kind.name not in constants}
+    graph = Graph("g", ("i0",), node.outputs, (node,), tensors, constants)
+    try:
+        found = pieces_of(op, inputs, attributes, 2)
+    except NotNativeError:
+        pytest.skip("numpy's")
+    work = node_work(graph, node)
+    if op == "LSTM":
+        assert (found, work.parts) == (2, 1), "the data's product is cut, the recurrence is not"
+        return
+    assert (found > 1) == (work.parts > 1 and max(work.elements, work.macs) >= 2 * LEAST)
+
+
+def test_two_cores_halve_the_computing_and_not_the_memory() -> None:
+    whole, half = StepWork("table", 1 << 20, 0, parts=1), StepWork("table", 1 << 20, 0)
+    one, two = (step_seconds(CORTEX_A9, "native", work) for work in (whole, half))
+    assert two - CORTEX_A9.wake_seconds == pytest.approx(one / 2, rel=1e-3)
+    moved = [step_seconds(CORTEX_A9, "native", StepWork("table", 1 << 20, 2 << 20, parts=parts)) for parts in (1, 4)]
+    assert moved[0] - one == pytest.approx(moved[1] - two)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("elements", [1, LEAST, 2 * LEAST - 1, 2 * LEAST, 10 * LEAST + 17])
+def test_pieces_cover_a_flat_step_once(threads: int, elements: int) -> None:
+    source, target = np.zeros(elements, np.int8), np.zeros(elements, np.int8)
+    found = split("table", [source, np.zeros(256, np.int8), target], [elements], threads)
+    assert len(found) == max(1, min(threads, elements // LEAST))
+    for arrays, _ in found:
+        arrays[-1][...] += 1
+    assert (target == 1).all() and sum(int(numbers[0]) for _, numbers in found) == elements
+
+
+@pytest.mark.parametrize(("images", "channels", "height"), [(1, 40, 33), (1, 16, 64), (1, 3, 96), (2, 40, 33)])
+def test_packing_in_pieces(monkeypatch: pytest.MonkeyPatch, images: int, channels: int, height: int) -> None:
+    monkeypatch.setattr("hilt_runtime.native.split.LEAST", 64)
+    data = integers(images, channels, height, 20)
+    made = []
+    for threads in (1, 3):
+        packed = np.full((images, -(-channels // 16), height, 20, 1, 16), 7, np.int8)
+        folded = np.full((images, 1, height, 9, 1, 16), 7, np.int8)
+        plan = InferencePlan(library(), {}, {"b": packed, "f": folded}, threads)
+        plan.begin({"t": data, "few": np.ascontiguousarray(data[:, :3])})
+        plan.add_pack({"tensor": "t", "buffer": "b"})
+        fold = {"kernel": 3, "stride": 2, "left": 0}
+        plan.add_pack({"tensor": "few", "buffer": "f", "fold": fold})
+        plan.add_unpack({"tensor": "u", "buffer": "b", "shape": list(data.shape)})
+        np.testing.assert_array_equal(plan.values["u"], data)
+        made.append((packed, folded))
+        assert (max(record[2] for record in plan.builder.records) > 1) == (threads > 1)
+    np.testing.assert_array_equal(made[0][0], made[1][0])
+    np.testing.assert_array_equal(made[0][1], made[1][1])
+
+
+def plan_of_a_table(seed: int) -> tuple[Builder, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    data, entries = np.random.default_rng(seed).integers(-128, 128, (2, 1 << 18)).astype(np.int8)
+    builder = Builder(3)
+    (out,) = plan_operator(builder, "table", [data, entries[:256].copy()], {})
+    return builder, out, entries[:256][data.astype(np.int64) + 128]
+
+
+def test_two_callers_at_once_get_their_own_results() -> None:
+    library().hilt_threads(3)
+    wrong = []
+
+    def run(seed: int) -> None:
+        builder, out, wanted = plan_of_a_table(seed)
+        encoded = builder.encoded()
+        for _ in range(200):
+            out[:] = 0
+            assert execute(library(), *encoded) == 0
+            if not np.array_equal(out, wanted):
+                wrong.append(seed)
+
+    callers = [threading.Thread(target=run, args=(seed,)) for seed in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert not wrong
+
+
+def test_a_forked_process_makes_its_own_helpers() -> None:
+    library().hilt_threads(3)
+    builder, out, wanted = plan_of_a_table(1)
+    encoded = builder.encoded()
+    assert execute(library(), *encoded) == 0
+    out[:] = 0
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)  # conditions count the waiters that a fork leaves behind: a step may wait for ever
+        for _ in range(20):
+            good = execute(library(), *encoded) == 0 and np.array_equal(out, wanted)
+        os._exit(0 if good else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_group_that_reaches_past_the_steps_or_over_python_is_refused() -> None:
+    builder, _, _ = plan_of_a_table(2)
+    steps, buffers = builder.encoded()
+    for changed, value in (("together", len(steps) + 1), ("together", -1)):
+        bad = steps.copy()
+        bad[changed][0] = value
+        with pytest.raises(NotNativeError, match="step 0"):
+            execute(library(), bad, buffers)
+    bad = steps.copy()
+    bad["kernel"][1] = 0
+    with pytest.raises(NotNativeError, match="step 0"):
+        execute(library(), bad, buffers)
+
+
+def test_the_threads_are_the_processes_cores_or_as_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(libraries.THREADS, raising=False)
+    assert libraries.threads() == min(len(os.sched_getaffinity(0)), MOST_THREADS)
+    monkeypatch.setenv(libraries.THREADS, "3")
+    assert libraries.threads() == 3
+    monkeypatch.setenv(libraries.THREADS, "many")
+    monkeypatch.setattr(libraries, "_CHOSEN", {})
+    assert engine().library is None and "HILT_ENGINE_THREADS is 'many'" in engine().reason
