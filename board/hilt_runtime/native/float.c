@@ -213,11 +213,12 @@ static int run_reduce(const work_t *w) {
   return 0;
 }
 
-// --- softmax: 1 for its logarithm, outer, size, inner. Buffers: data, target. ---
+// --- softmax: 1 for its logarithm, outer, size, inner, first and end of the inner. Buffers: data, target. ---
 
 static int check_softmax(const work_t *w) {
   int64_t elements = product_of(3, w->p + 1);
-  return w->count == 2 && elements > 0 && holds(w, 0, elements, 4) && holds(w, 1, elements, 4);
+  return w->count == 2 && elements > 0 && in_range(w->p[4], 0, w->p[5]) && w->p[5] <= w->p[3] &&
+         holds(w, 0, elements, 4) && holds(w, 1, elements, 4);
 }
 
 static void softmax_one(const float *x, float *y, ptrdiff_t size, ptrdiff_t inner, int logarithm) {
@@ -240,16 +241,17 @@ static void softmax_one(const float *x, float *y, ptrdiff_t size, ptrdiff_t inne
 static int run_softmax(const work_t *w) {
   ptrdiff_t outer = w->p[1], size = w->p[2], inner = w->p[3];
   for (ptrdiff_t o = 0; o < outer; ++o)
-    for (ptrdiff_t i = 0; i < inner; ++i)
+    for (ptrdiff_t i = w->p[4]; i < w->p[5]; ++i)
       softmax_one(floats(w, 0) + o * size * inner + i, target(w) + o * size * inner + i, size, inner, w->p[0] != 0);
   return 0;
 }
 
-// --- softmax of int8: 1 for its logarithm, outer, size, inner; f: scale. Buffers: data, powers (256), target. ---
+// --- softmax of int8: 1 for its logarithm, outer, size, inner, first and end of the inner; f: scale. Buffers: data, powers (256), target. ---
 
 static int check_softmax_int8(const work_t *w) {
   int64_t elements = product_of(3, w->p + 1);
-  return w->count == 3 && elements > 0 && w->p[2] <= INT32_MAX && holds(w, 0, elements, 1) && holds(w, 1, 256, 4) &&
+  return w->count == 3 && elements > 0 && w->p[2] <= INT32_MAX && in_range(w->p[4], 0, w->p[5]) &&
+         w->p[5] <= w->p[3] && holds(w, 0, elements, 1) && holds(w, 1, 256, 4) &&
          holds(w, 2, elements, 4);
 }
 
@@ -279,7 +281,7 @@ static void softmax_int8_line(const int8_t *x, const float *powers, float *y, pt
 static int run_softmax_int8(const work_t *w) {
   ptrdiff_t outer = w->p[1], size = w->p[2], inner = w->p[3];
   for (ptrdiff_t o = 0; o < outer; ++o)
-    for (ptrdiff_t i = 0; i < inner; ++i) {
+    for (ptrdiff_t i = w->p[4]; i < w->p[5]; ++i) {
       ptrdiff_t first = o * size * inner + i;
       softmax_int8_line((const int8_t *)w->data[0] + first, (const float *)w->data[1], (float *)w->data[2] + first, size,
                         inner, w->p[0] != 0, w->f[0]);

@@ -145,7 +145,7 @@ def _softmax(logarithm: int) -> Plan:
         axis = attributes.get("axis", -1) % data.ndim
         outer, inner = (int(np.prod(part)) for part in (data.shape[:axis], data.shape[axis + 1 :]))
         out = builder.new(data.shape, np.float32)
-        builder.step("softmax", [data, out], [logarithm, outer, data.shape[axis], inner])
+        builder.step("softmax", [data, out], [logarithm, outer, data.shape[axis], inner, 0, inner])
         return [out]
 
     return plan

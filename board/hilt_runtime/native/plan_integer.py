@@ -152,7 +152,7 @@ def _softmax(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[A
     if not data.size:
         raise NotNativeError("an empty tensor")
     out, powers = builder.new(data.shape, np.float32), builder.constant(softmax_powers(attributes["scale"]))
-    numbers = [attributes["logarithm"], outer, data.shape[axis], inner]
+    numbers = [attributes["logarithm"], outer, data.shape[axis], inner, 0, inner]
     builder.step("softmax_int8", [data, powers, out], numbers, [attributes["scale"]])
     return [out.reshape(attributes["shape"])]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
@@ -31,10 +31,13 @@ def _recurrent(kernel: str, gates: int) -> Callable[[Builder, Inputs, Attributes
         directions = {"forward": [0], "reverse": [1], "bidirectional": [0, 1]}[attributes.get("direction", "forward")]
         out = builder.new((steps, len(directions), batch, size), np.float32)
         states = [builder.new((len(directions), batch, size), np.float32) for _ in range(2 if kernel == "lstm" else 1)]
-        for place, backwards in enumerate(directions):
+        for place, _ in enumerate(directions):
             for state, given in zip(states, (_at(inputs, 5), _at(inputs, 6))):
                 _start(builder, state[place], None if given is None else given[place])
-            _direction(builder, kernel, gates, inputs, attributes, place, backwards, out, states)
+        parts = [_data_part(builder, kernel, gates, inputs, place) for place, _ in enumerate(directions)]
+        with builder.at_once():
+            for place, backwards in enumerate(directions):
+                _direction(builder, kernel, parts[place], recurrence[place], attributes, place, backwards, out, states)
         return [out, *states]
 
     return plan
@@ -47,20 +50,10 @@ def _start(builder: Builder, state: Any, given: Any) -> None:
         copy(builder, given, state, state.shape, (0, strides_of(state.shape)), (0, strides_of(state.shape)))
 
 
-def _direction(
-    builder: Builder,
-    kernel: str,
-    gates: int,
-    inputs: Inputs,
-    attributes: Attributes,
-    place: int,
-    backwards: int,
-    out: Any,
-    states: Sequence[Any],
-) -> None:
-    data, weights, recurrence, bias = inputs[0], inputs[1][place], inputs[2][place], _at(inputs, 3)
-    steps, batch, size = data.shape[0], data.shape[1], recurrence.shape[1]
-    width = gates * size
+def _data_part(builder: Builder, kernel: str, gates: int, inputs: Inputs, place: int) -> Tuple[Any, Any]:
+    """Add the data's part of a direction's gates; return it, and the bias that the recurrence adds (GRU)."""
+    data, weights, bias = inputs[0], inputs[1][place], _at(inputs, 3)
+    width = gates * inputs[2].shape[2]
     part = product(builder, data, builder.constant(np.ascontiguousarray(weights.T)))
     later = builder.constant(np.zeros(width, np.float32))
     if bias is not None:
@@ -68,14 +61,30 @@ def _direction(
         added = first + second if kernel == "lstm" else first
         part = add_bias(builder, part, builder.constant(np.ascontiguousarray(added)))
         later = builder.constant(np.ascontiguousarray(second))
+    return part, later
+
+
+def _direction(
+    builder: Builder,
+    kernel: str,
+    given: Tuple[Any, Any],
+    recurrence: Any,
+    attributes: Attributes,
+    place: int,
+    backwards: int,
+    out: Any,
+    states: Sequence[Any],
+) -> None:
+    """Add all steps of a direction."""
+    part, later = given
+    steps, batch, size = out.shape[0], out.shape[2], recurrence.shape[1]
     matrix = builder.constant(np.ascontiguousarray(recurrence.T))
     target = out.reshape(-1)[place * batch * size :]
     numbers = [steps, batch, size, backwards, out.shape[1] * batch * size]
+    room = builder.new((4 * size,), np.float32)
     if kernel == "lstm":
-        room = builder.new((width,), np.float32)
         builder.step("lstm", [part, matrix, room, target, states[0][place], states[1][place]], numbers)
     else:
-        room = builder.new((4 * size,), np.float32)
         numbers.append(bool(attributes.get("linear_before_reset", 0)))
         builder.step("gru", [part, matrix, later, target, states[0][place], room], numbers)
 

@@ -162,6 +162,14 @@ def _packing(plain: int) -> Splitter:
     return cut
 
 
+def _softmax(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> List[Piece]:
+    """Cut a softmax by lines: along the axes before its own, else along those behind, its last two numbers."""
+    if numbers[1] >= pieces:
+        return _outermost(1)(arrays, numbers, pieces)
+    *shape, begin, end = numbers
+    return [(arrays, [*shape, begin + first, begin + last]) for first, last in _ranges(end - begin, pieces, _LINE)]
+
+
 def _fold(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> List[Piece]:
     """Cut a fold by rows, which its last two numbers are."""
     *shape, begin, end = numbers
@@ -177,7 +185,8 @@ _SPLITTERS: Dict[str, Splitter] = {
     **dict.fromkeys(("add", "multiply"), _broadcast(0)),
     "binary": _broadcast(1),
     **dict.fromkeys(("max_pool", "average_pool", "global_average_pool", "pool_packed", "pool", "blend"), _outermost(0)),
-    **dict.fromkeys(("reduce", "softmax", "softmax_int8", "argmax"), _outermost(1)),
+    **dict.fromkeys(("reduce", "argmax"), _outermost(1)),
+    **dict.fromkeys(("softmax", "softmax_int8"), _softmax),
     "matmul": _matmul,
     **dict.fromkeys(("conv", "conv2d"), _convolution),
 }

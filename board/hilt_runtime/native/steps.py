@@ -41,6 +41,7 @@ class Builder:
         """`threads` run the pieces of a large step."""
         self.records: List[Record] = []
         self._threads = threads
+        self._at_once = False
         self.arrays: List[np.ndarray] = []
         self._buffers = np.zeros(64, BUFFER)
         self._places: Dict[Tuple[int, int], int] = {}
@@ -55,7 +56,7 @@ class Builder:
             if not array.flags.c_contiguous or array.dtype.hasobject:
                 raise NotNativeError("a tensor is not contiguous")
         number, reals = KERNELS.index(kernel) + 1, [float(f) for f in floats]
-        pieces = split(kernel, arrays, numbers, self._threads)
+        pieces = [(arrays, numbers)] if self._at_once else split(kernel, arrays, numbers, self._threads)
         for place, (parts, own) in enumerate(pieces):
             together = len(pieces) if place == 0 else 1
             self.records.append((number, [self._place(part) for part in parts], together, [int(n) for n in own], reals))
@@ -80,6 +81,18 @@ class Builder:
             yield
         finally:
             self._target = None
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Let the steps that are added run at once: none reads or writes what another writes."""
+        first, self._at_once = len(self.records), self._threads > 1
+        try:
+            yield
+        finally:
+            self._at_once = False
+        if self._threads > 1 and len(self.records) > first + 1:
+            kernel, places, _, numbers, floats = self.records[first]
+            self.records[first] = (kernel, places, len(self.records) - first, numbers, floats)
 
     def constant(self, array: Any) -> Any:
         """Keep an array whose values never change, and return it."""

@@ -133,7 +133,7 @@ _TRANSCENDENTAL = frozenset(
     ("Sigmoid", "Tanh", "Exp", "Log", "Erf", "Gelu", "Softmax", "LogSoftmax", "Softplus", "Mish", "Elu", "Pow", "Selu")
 )
 _ON_ONE_CORE = frozenset(
-    ("dense", "LSTM", "GRU", "RNN", "ArgMax", "ArgMin", "Gather", "GatherElements", "ScatterND", "Tile", "Expand")
+    ("dense", "ArgMax", "ArgMin", "Gather", "GatherElements", "ScatterND", "Tile", "Expand")
 )
 _OTHERS = (6.5, 1.3)
 _MOVED = (1.5, 1.0)
@@ -191,8 +191,8 @@ def _parts(node: Node, shapes: Sequence[tuple[int, ...]]) -> int:
     outer = MOST_THREADS
     if node.op in _ON_ONE_CORE or not shapes:
         return 1
-    if node.op in ("softmax", "Softmax", "LogSoftmax") and shapes[0]:
-        outer = math.prod(shapes[0][: int(node.attributes.get("axis", -1)) % len(shapes[0])])
+    if node.op in ("LSTM", "GRU"):
+        outer = 2 if node.attributes.get("direction") == "bidirectional" else 1
     elif node.op in ("MatMul", "Gemm") and shapes[0]:
         outer = next((size for size in shapes[0][:-1] if size > 1), 1)
     elif node.op in ("conv2d", "Conv") and int(node.attributes.get("groups", node.attributes.get("group", 1))) > 1:
