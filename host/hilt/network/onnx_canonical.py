@@ -11,6 +11,7 @@ import numpy as np
 from hilt.network.onnx_affine import fold_affine
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode, infer_shapes, new_constant, reshape_node
 from hilt.network.onnx_layouts import cancel_layouts
+from hilt.network.onnx_look_up import fold_into_tables, look_up_one_hot
 from hilt.network.onnx_means import means_by_powers
 from hilt.network.onnx_products import plain_product
 from hilt.network.onnx_sinking import move_reshapes_back
@@ -29,7 +30,7 @@ def canonicalise(graph: OnnxGraph) -> None:
     Afterwards: convolutions and pools are two-dimensional with pads; a matrix product with constant weights is a Gemm
     with weights (N, K) and a bias by channel; strided ConvTranspose is a convolution and DepthToSpace; Flatten,
     Squeeze and Unsqueeze are Reshape; Split is Slice; means over the image are GlobalAveragePool, or an
-    AveragePool of 2^k elements where constant weights read them; batch norms are folded; Pad and Resize are of all
+    AveragePool of 2^k elements where constant weights read them; a product with one-hot rows is a Gather; batch norms are folded; Pad and Resize are of all
     axes.
     """
     fold_affine(graph, ("ConvTranspose",))  # once it is lowered, a DepthToSpace stands between
@@ -49,10 +50,12 @@ def canonicalise(graph: OnnxGraph) -> None:
     ):
         _each_node(graph, rewrite)
         infer_shapes(graph)
+    look_up_one_hot(graph)
     activate_before_shuffle(graph)
     cancel_layouts(graph)
     _each_node(graph, _means)  # a mean over the image may show only now
     move_reshapes_back(graph)
+    fold_into_tables(graph)
     fold_affine(graph)
     _each_node(graph, _adjacent_reshapes)
     graph.remove_unused()

@@ -286,6 +286,9 @@ def _is_identity(graph: OnnxGraph, node: OnnxNode) -> bool:
     same_shape = source is not None and None not in source and source == graph.shapes.get(node.outputs[0])
     if node.op in ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Expand"):
         return same_shape
+    if node.op == "Slice":  # of a whole axis; a step of -1 turns it over
+        steps = node.inputs[4] if len(node.inputs) > 4 else ""
+        return same_shape and (not steps or (steps in graph.constants and bool(np.all(graph.constants[steps] > 0))))
     if node.op == "Cast":
         return graph.dtypes.get(node.inputs[0]) is not None and graph.dtypes.get(node.inputs[0]) == graph.dtypes.get(
             node.outputs[0]

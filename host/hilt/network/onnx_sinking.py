@@ -33,7 +33,7 @@ def _moved(graph: OnnxGraph, node: OnnxNode, producers: Mapping[str, OnnxNode]) 
     if len(shapes) != 1:
         return None
     ((first, last),) = shapes
-    if graph.shape(node.outputs[0]) != last or not (_adds_rows(first, last) or _drops_height(first, last)):
+    if graph.shape(node.outputs[0]) != last or not (_adds_rows(first, last) or _drops_side(first, last)):
         return None
     inputs = []
     for place, name in enumerate(node.inputs):
@@ -63,9 +63,9 @@ def _adds_rows(first: tuple[int, ...], last: tuple[int, ...]) -> bool:
     return len(first) == 2 and len(last) > 2 and first[-1] == last[-1]
 
 
-def _drops_height(first: tuple[int, ...], last: tuple[int, ...]) -> bool:
-    """Tell whether (N, C, 1, L) becomes (N, C, L)."""
-    return len(first) == 4 and first[2] == 1 and last == (*first[:2], first[3])
+def _drops_side(first: tuple[int, ...], last: tuple[int, ...]) -> bool:
+    """Tell whether (N, C, 1, L) or (N, C, L, 1) becomes (N, C, L)."""
+    return len(first) == 4 and 1 in first[2:] and last == (*first[:2], first[2] * first[3])
 
 
 def _constant(
