@@ -14,10 +14,10 @@ _LINE = 64
 
 Piece = Tuple[Sequence[Any], Sequence[Any]]
 """A record's arrays and numbers."""
-Splitter = Callable[[Sequence[Any], Sequence[Any], int], List[Piece]]
+Splitter = Callable[[Sequence[Any], Sequence[Any], int], Sequence[Piece]]
 
 
-def split(kernel: str, arrays: Sequence[Any], numbers: Sequence[Any], threads: int) -> List[Piece]:
+def split(kernel: str, arrays: Sequence[Any], numbers: Sequence[Any], threads: int) -> Sequence[Piece]:
     """Return the pieces of a step for so many threads, at least one."""
     pieces = min(threads, _work(kernel, arrays, numbers) // LEAST)
     splitter = _SPLITTERS.get(kernel)
@@ -26,12 +26,12 @@ def split(kernel: str, arrays: Sequence[Any], numbers: Sequence[Any], threads: i
 
 def _work(kernel: str, arrays: Sequence[Any], numbers: Sequence[Any]) -> int:
     """Return the elements that a step goes over: those of its largest tensor, times the depth of a product."""
-    elements = max(array.size for array in arrays)
+    elements = max(int(array.size) for array in arrays)
     if kernel == "matmul":
         return max(elements, int(arrays[-1].size) * int(numbers[3]))
     if kernel in ("conv", "conv2d"):
         return max(elements, int(arrays[-1].size) * int(numbers[5]) * int(numbers[6]) * int(numbers[7]))
-    return int(elements)
+    return elements
 
 
 def _ranges(units: int, pieces: int, step: int = 1) -> Iterator[Tuple[int, int]]:
@@ -47,7 +47,7 @@ def _flat(array: Any, first: int, last: Any = None) -> Any:
     return array.reshape(-1)[first:last]
 
 
-def _elements(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> List[Piece]:
+def _elements(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
     """Cut a step from element to element: its first and last arrays are alike, those between are whole."""
     made: List[Piece] = []
     for first, last in _ranges(int(numbers[0]), pieces, _LINE):
@@ -65,7 +65,7 @@ def _outermost(place: int, *beside: int) -> Splitter:
         beside: Arrays that lie along it, besides the first and the last.
     """
 
-    def cut(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> List[Piece]:
+    def cut(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
         made: List[Piece] = []
         units = int(numbers[place])
         cuts = {0, len(arrays) - 1, *beside}
@@ -87,7 +87,7 @@ def _broadcast(axes: int) -> Splitter:
     """
     sizes, left, right = axes + 1, axes + 7, axes + 13
 
-    def cut(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> List[Piece]:
+    def cut(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
         units, made = int(numbers[sizes]), []
         inner = arrays[2].size // units
         for first, last in _ranges(units, pieces, _LINE if numbers[axes] == 1 else 1):
@@ -102,7 +102,7 @@ def _broadcast(axes: int) -> Splitter:
     return cut
 
 
-def _copy(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> List[Piece]:
+def _copy(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
     """Cut a copy along its outermost axis: offsets say where each piece begins."""
     item, axes, read, write, units = (int(number) for number in numbers[:5])
     made: List[Piece] = []
@@ -112,7 +112,7 @@ def _copy(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> List[Pi
     return made
 
 
-def _matmul(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> List[Piece]:
+def _matmul(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
     """Cut a product along the first axis of more than one element: two of batches, then the rows."""
     axis = next((place for place in range(3) if numbers[place] > 1), 2)
     left, right, target = arrays
@@ -126,7 +126,7 @@ def _matmul(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> List[
     return made
 
 
-def _convolution(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> List[Piece]:
+def _convolution(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
     """Cut the convolution of one image along its output channels, where each reads all input channels."""
     groups = numbers[16]
     if numbers[0] != 1 or groups != 1:
@@ -136,7 +136,7 @@ def _convolution(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> 
 
 
 def _outermost_but_first(along: Sequence[int]) -> Splitter:
-    def cut(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> List[Piece]:
+    def cut(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
         whole = _outermost(4, *along)([arrays[1], *arrays[1:]], numbers, pieces)
         return [([arrays[0], *parts[1:]], changed) for parts, changed in whole]
 
@@ -146,7 +146,7 @@ def _outermost_but_first(along: Sequence[int]) -> Splitter:
 def _packing(plain: int) -> Splitter:
     """Return a splitter of pack and unpack of one image: by whole blocks of channels. `plain` is the tensor's place."""
 
-    def cut(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> List[Piece]:
+    def cut(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
         images, channels, pixels, outer, inner, batch, block = (int(number) for number in numbers)
         if (images, outer, batch) != (1, 1, 1) or -(-channels // block) != inner:
             return [(arrays, numbers)]
@@ -162,7 +162,7 @@ def _packing(plain: int) -> Splitter:
     return cut
 
 
-def _softmax(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> List[Piece]:
+def _softmax(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
     """Cut a softmax by lines: along the axes before its own, else along those behind, its last two numbers."""
     if numbers[1] >= pieces:
         return _outermost(1)(arrays, numbers, pieces)
@@ -170,7 +170,7 @@ def _softmax(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> List
     return [(arrays, [*shape, begin + first, begin + last]) for first, last in _ranges(end - begin, pieces, _LINE)]
 
 
-def _fold(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> List[Piece]:
+def _fold(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
     """Cut a fold by rows, which its last two numbers are."""
     *shape, begin, end = numbers
     return [(arrays, [*shape, begin + first, begin + last]) for first, last in _ranges(end - begin, pieces)]

@@ -4,9 +4,9 @@
 Cortex-A9 in the runtime's native engine, `"numpy"` in numpy. `pack_work` and `unpack_work` are the steps that move a
 tensor into VTA's layout and back, `START_SECONDS` one start of VTA. Nothing else is needed.
 
-Seconds = calls + instructions / (instructions a cycle * clock * cores at work) + bytes / bytes a second. Bytes come from
-the cache if the step's tensors fit the last level of it, else from memory; more cores do not read them faster. The
-native engine cuts a large step in pieces for all cores as hilt_runtime.native.split does.
+Seconds = calls + instructions / (instructions a cycle * clock * cores at work) + bytes / bytes a second. Bytes come
+from the cache if the step's tensors fit the last level of it, else from memory; more cores do not read them faster.
+The native engine cuts a large step in pieces for all cores (hilt_runtime.native.split).
 """
 
 from __future__ import annotations
@@ -132,9 +132,9 @@ _MOVES = frozenset(("Concat", "Slice", "Split", "Pad", "Gather", "Expand", "Tile
 _TRANSCENDENTAL = frozenset(
     ("Sigmoid", "Tanh", "Exp", "Log", "Erf", "Gelu", "Softmax", "LogSoftmax", "Softplus", "Mish", "Elu", "Pow", "Selu")
 )
-_ON_ONE_CORE = frozenset(
-    ("dense", "ArgMax", "ArgMin", "Gather", "GatherElements", "ScatterND", "Tile", "Expand")
-)
+_RECURRENT = ("LSTM", "GRU")
+_WHOLE_IMAGE = ("global_average_pool", "GlobalAveragePool", "GlobalMaxPool")
+_ON_ONE_CORE = frozenset(("dense", "ArgMax", "ArgMin", "Gather", "GatherElements", "ScatterND", "Tile", "Expand"))
 _OTHERS = (6.5, 1.3)
 _MOVED = (1.5, 1.0)
 _TRANSPOSED = (10.2, 4.3)
@@ -174,16 +174,22 @@ def node_work(graph: Graph, node: Node) -> StepWork:
     inputs = [graph.tensors[name] for name in node.inputs if name in graph.tensors]
     constants = [graph.constants[name] for name in node.inputs if name in graph.constants]
     elements = sum(tensor.size for tensor in outputs)
-    window = math.prod(int(size) for size in node.attributes.get("kernel", node.attributes.get("kernel_shape", ())))
-    if node.op in ("global_average_pool", "GlobalAveragePool", "GlobalMaxPool") or node.op.startswith("Reduce"):
-        elements, window = max((tensor.size for tensor in inputs), default=elements), 1
+    if node.op in _WHOLE_IMAGE or node.op.startswith("Reduce"):
+        elements = max((tensor.size for tensor in inputs), default=elements)
     moved = sum(tensor.size * item_bytes(tensor.dtype) for tensor in (*inputs, *outputs))
     moved += sum(constant.nbytes for constant in constants)
-    if node.op in ("LSTM", "GRU") and len(constants) > 1 and constants[1].nbytes > _SMALLEST_CACHE:
+    if node.op in _RECURRENT and len(constants) > 1 and constants[1].nbytes > _SMALLEST_CACHE:
         moved += constants[1].nbytes * (int(inputs[0].shape[0]) - 1)  # the recurrence, again for each step
-    macs = graph.macs(node) or _float_macs(node, [tuple(t.shape) for t in inputs], constants, elements)
-    taps = elements * window if node.op.lower().endswith("pool") else elements
-    return StepWork(node.op, taps, moved, macs, parts=_parts(node, [tuple(t.shape) for t in inputs]))
+    shapes = [tuple(tensor.shape) for tensor in inputs]
+    macs = graph.macs(node) or _float_macs(node, shapes, constants, elements)
+    return StepWork(node.op, elements * _window(node), moved, macs, parts=_parts(node, shapes))
+
+
+def _window(node: Node) -> int:
+    """Return the taps of an element of a pool; 1 of others."""
+    if node.op in _WHOLE_IMAGE or not node.op.lower().endswith("pool"):
+        return 1
+    return math.prod(int(size) for size in node.attributes.get("kernel", node.attributes.get("kernel_shape", ())))
 
 
 def _parts(node: Node, shapes: Sequence[tuple[int, ...]]) -> int:
@@ -191,7 +197,7 @@ def _parts(node: Node, shapes: Sequence[tuple[int, ...]]) -> int:
     outer = MOST_THREADS
     if node.op in _ON_ONE_CORE or not shapes:
         return 1
-    if node.op in ("LSTM", "GRU"):
+    if node.op in _RECURRENT:
         outer = 2 if node.attributes.get("direction") == "bidirectional" else 1
     elif node.op in ("MatMul", "Gemm") and shapes[0]:
         outer = next((size for size in shapes[0][:-1] if size > 1), 1)
@@ -203,10 +209,10 @@ def _parts(node: Node, shapes: Sequence[tuple[int, ...]]) -> int:
 def _float_macs(node: Node, shapes: Sequence[tuple[int, ...]], constants: Sequence[NDArray[Any]], elements: int) -> int:
     if node.op in ("MatMul", "Gemm") and shapes and shapes[0]:
         return elements * shapes[0][-1]
-    if node.op in ("Conv", "ConvTranspose", "LSTM", "GRU"):
+    if node.op in ("Conv", "ConvTranspose", *_RECURRENT):
         sizes = [int(constant.size) for constant in constants]
-        steps = shapes[0][0] * shapes[0][1] if node.op in ("LSTM", "GRU") and shapes else 1
-        if node.op in ("LSTM", "GRU"):
+        steps = shapes[0][0] * shapes[0][1] if node.op in _RECURRENT and shapes else 1
+        if node.op in _RECURRENT:
             return sum(sizes[:2]) * steps
         return elements * (math.prod(constants[0].shape[1:]) if constants else 1)
     return 0

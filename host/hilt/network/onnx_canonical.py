@@ -28,10 +28,10 @@ def canonicalise(graph: OnnxGraph) -> None:
     """Rewrite a fixed float graph in place.
 
     Afterwards: convolutions and pools are two-dimensional with pads; a matrix product with constant weights is a Gemm
-    with weights (N, K) and a bias by channel; strided ConvTranspose is a convolution and DepthToSpace; Flatten,
-    Squeeze and Unsqueeze are Reshape; Split is Slice; means over the image are GlobalAveragePool, or an
-    AveragePool of 2^k elements where constant weights read them; a product with one-hot rows is a Gather; batch norms are folded; Pad and Resize are of all
-    axes.
+    with weights (N, K) and a bias by channel, or a Gather if it is of one-hot rows; strided ConvTranspose is a
+    convolution and DepthToSpace; Flatten, Squeeze and Unsqueeze are Reshape; Split is Slice; means over the image are
+    GlobalAveragePool, or an AveragePool of 2^k elements where constant weights read them; batch norms are folded; Pad
+    and Resize are of all axes.
     """
     fold_affine(graph, ("ConvTranspose",))  # once it is lowered, a DepthToSpace stands between
     for rewrite in (

@@ -40,28 +40,38 @@ def fold_into_tables(graph: OnnxGraph) -> None:
 
 
 def _looked_up(graph: OnnxGraph, node: OnnxNode, producers: Mapping[str, OnnxNode]) -> list[OnnxNode] | None:
-    if node.op != "Gemm" or node.domain or node.inputs[1] not in graph.constants:
-        return None
-    if not node.attributes.get("transB", 0) or any(node.attributes.get(key, 1) != 1 for key in ("alpha", "beta")):
-        return None
-    weights = graph.constants[node.inputs[1]]
-    bias = graph.constants.get(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else np.zeros(1, np.float32)
-    places = _places(graph, node.inputs[0], len(weights[0]), producers)
-    if places is None or bias is None or node.attributes.get("transA", 0):
+    table = None if node.domain or node.op != "Gemm" else _rows_of_product(graph, node)
+    if table is None:
         return None
     rows, width = graph.shape(node.inputs[0])
-    table = np.concatenate([weights.T, np.zeros((1, len(weights)), weights.dtype)]) + bias
+    places = _places(graph, node.inputs[0], width, producers)
+    if places is None:
+        return None
     names = [graph.unique(f"{node.name}.{part}") for part in ("places", "wide", "row")]
     for name, kind in zip(names, (graph.dtypes[places], "int64", "int64"), strict=True):
         graph.shapes[name], graph.dtypes[name] = (rows,), kind
     bounds = [new_constant(graph, f"{node.name}.bound", np.array(value, np.int64)) for value in (-1, width)]
-    rows_of = new_constant(graph, f"{node.name}.rows", table.astype(np.float32))
+    rows_of = new_constant(graph, f"{node.name}.rows", table)
     return [
         reshape_node(graph, f"{node.name}.flat", places, names[0], (rows,)),
         OnnxNode(f"{node.name}.cast", "Cast", [names[0]], [names[1]], {"to": _INT64}),
         OnnxNode(f"{node.name}.inside", "Clip", [names[1], *bounds], [names[2]]),
         OnnxNode(node.name, "Gather", [rows_of, names[2]], list(node.outputs), {"axis": 0}),
     ]
+
+
+def _rows_of_product(graph: OnnxGraph, node: OnnxNode) -> NDArray[np.float32] | None:
+    """Return what a Gemm gives for each one-hot row, and for one of zeros; None if it is no dense layer."""
+    plain = {"transA": 0, "transB": 1, "alpha": 1.0, "beta": 1.0}
+    given = {"transB": 0, **node.attributes}
+    if node.inputs[1] not in graph.constants or any(given.get(key, value) != value for key, value in plain.items()):
+        return None
+    weights = graph.constants[node.inputs[1]].T
+    table = np.concatenate([weights, np.zeros_like(weights[:1])])
+    if len(node.inputs) < 3 or not node.inputs[2]:
+        return table.astype(np.float32)
+    bias = graph.constants.get(node.inputs[2])
+    return None if bias is None else (table + bias).astype(np.float32)
 
 
 def _places(graph: OnnxGraph, name: str, width: int, producers: Mapping[str, OnnxNode]) -> str | None:
@@ -73,41 +83,60 @@ def _places(graph: OnnxGraph, name: str, width: int, producers: Mapping[str, Onn
     if equal is None or equal.op != "Equal" or equal.domain:
         return None
     for values, places in (equal.inputs, equal.inputs[::-1]):
-        numbers = graph.constants.get(values)
-        if numbers is None or places in graph.constants or graph.dtypes.get(places) not in _INTEGERS:
-            continue
-        if numbers.shape[-1:] == (width,) and np.array_equal(numbers.ravel(), np.arange(width)):
-            shape = graph.shape(places)
-            return places if shape[-1:] == (1,) and len(shape) >= numbers.ndim else None
+        if values in graph.constants and places not in graph.constants:
+            return places if _are_rows(graph, graph.constants[values], places, width) else None
     return None
+
+
+def _are_rows(graph: OnnxGraph, numbers: NDArray[Any], places: str, width: int) -> bool:
+    """Return whether a comparison of places with these numbers gives one-hot rows of this width."""
+    shape = graph.shape(places)
+    return (
+        graph.dtypes.get(places) in _INTEGERS
+        and numbers.shape[-1:] == (width,)
+        and np.array_equal(numbers.ravel(), np.arange(width))
+        and shape[-1:] == (1,)
+        and len(shape) >= numbers.ndim
+    )
 
 
 def _of_the_table(graph: OnnxGraph, node: OnnxNode, producers: Mapping[str, OnnxNode]) -> OnnxNode | None:
     """Return a Gather from the function's table; None if the node is no function of one Gather's rows."""
     if node.domain or node.op not in UNARY | BINARY or len(node.outputs) > 1:
         return None
-    operands: list[NDArray[Any] | None] = []
-    places = set[str]()
-    for name in node.inputs:
-        maker = producers.get(name)
-        if maker is not None and maker.op == "Gather" and maker.inputs[0] in graph.constants:
-            table = graph.constants[maker.inputs[0]]
-            if maker.attributes.get("axis", 0) != 0 or table.ndim != 2 or table.dtype != np.float32:
-                return None
-            places.add(maker.inputs[1])
-            operands.append(table)
-        elif not name:
-            operands.append(None)
-        elif name in graph.constants and graph.constants[name].size in (1, *graph.constants[name].shape[-1:]):
-            operands.append(graph.constants[name].reshape(-1) if graph.constants[name].ndim else graph.constants[name])
-        else:
-            return None
-    if len(places) != 1 or next(iter(places)) in graph.constants:
+    gathers = {
+        name: producers[name] for name in node.inputs if name in producers and _takes_rows(graph, producers[name])
+    }
+    places = {gather.inputs[1] for gather in gathers.values()}
+    others = [name for name in node.inputs if name and name not in gathers]
+    if len(places) != 1 or not all(_is_row(graph, name) for name in others):
         return None
+    table = graph.constants[next(iter(gathers.values())).inputs[0]]
+    operands = [
+        graph.constants[gathers[name].inputs[0]] if name in gathers else _row(graph, name) for name in node.inputs
+    ]
     with np.errstate(all="ignore"):
         made = operators.run(node.op, operands, node.attributes)[0]
-    table = next(each for each in operands if each is not None and each.ndim == 2)
     if made.shape != table.shape or made.dtype != np.float32:
         return None
     rows_of = new_constant(graph, f"{node.name}.rows", made)
     return OnnxNode(node.name, "Gather", [rows_of, *places], list(node.outputs), {"axis": 0})
+
+
+def _takes_rows(graph: OnnxGraph, node: OnnxNode) -> bool:
+    """Return whether a node takes rows of a constant matrix by places that are computed."""
+    if node.op != "Gather" or node.domain or node.attributes.get("axis", 0) != 0:
+        return False
+    table = graph.constants.get(node.inputs[0])
+    return table is not None and table.ndim == 2 and table.dtype == np.float32 and node.inputs[1] not in graph.constants
+
+
+def _is_row(graph: OnnxGraph, name: str) -> bool:
+    """Return whether a constant is the same for every row of a table."""
+    value = graph.constants.get(name)
+    return value is not None and value.size in (1, *value.shape[-1:])
+
+
+def _row(graph: OnnxGraph, name: str) -> NDArray[Any] | None:
+    value = graph.constants.get(name)
+    return value.reshape(-1) if value is not None and value.ndim else value
