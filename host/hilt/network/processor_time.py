@@ -91,5 +91,6 @@ def modelled_time(core: Core, graph: Graph, manifest: Mapping[str, Any], engines
             work = pack_work(shape, size, "fold" in step) if step["kind"] == "pack" else unpack_work(shape, size)
         steps[place] = step_seconds(core, engine, work)
     starts: Engine = "numpy" if used == {"numpy"} else "native"
-    words = f"assumed of a {core.name}, {' and '.join(sorted(used)) or starts}, at most {core.error:g} times off"
+    how = " and ".join(sorted(used)) or starts
+    words = f"assumed of a {core.name}, {core.cores} cores, {how}, at most {core.error:g} times off"
     return ProcessorTime(steps, START_SECONDS[starts], words)
