@@ -13,12 +13,16 @@ def four(shape: Sequence[int]) -> Tuple[int, int, int, int]:
     return int(images), int(channels), int(height), int(width)
 
 
+def channels_first(data: Any) -> Any:
+    """Return a view (N, C, H, W) of a tensor (N, H, W, C)."""
+    return data.transpose(0, 3, 1, 2)
+
+
 def pack(data: Any, packed: Any) -> None:
     """Write an int8 tensor in VTA's layout.
 
     (N, C, H, W) or (M, K) goes into `packed` (N/batch, C/block, H, W, batch, block), with zeros after the tensor's
-    channels
-    and images.
+    channels and images.
     """
     images, channels, height, width = four(data.shape)
     outer, inner, _, _, batch, block = packed.shape

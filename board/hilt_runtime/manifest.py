@@ -274,6 +274,7 @@ def _check_step(manifest: Mapping[str, Any], step: Dict[str, Any]) -> None:
         _check_packed(manifest, step["buffer"], step["shape"], "step " + step["name"])
     else:
         _require(step["buffer"] in manifest["buffers"], "there is no buffer " + step["buffer"])
+        _require(step.get("channels_last", True) is True, "a pack has channels_last that cannot be")
         if "fold" in step:
             _has(step["fold"], _FOLD, "a fold")
             _require(set(step["fold"]) == set(_FOLD), "a fold has more than kernel, stride and left")

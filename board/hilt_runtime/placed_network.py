@@ -12,7 +12,7 @@ from hilt_runtime import operators
 from hilt_runtime.bundle import Bundle
 from hilt_runtime.device import VtaDevice
 from hilt_runtime.errors import DeviceError, InferenceError, InputError, MemoryNeededError, NetworkError, StepError
-from hilt_runtime.layout import fold, pack, unpack
+from hilt_runtime.layout import channels_first, fold, pack, unpack
 from hilt_runtime.native import library
 from hilt_runtime.native.inference import ForbiddenError, InferencePlan, ShapeChangedError
 from hilt_runtime.native.steps import NotNativeError
@@ -286,6 +286,8 @@ class PlacedNetwork:
         packed, data = self._packed[step["buffer"]], values[step["tensor"]]
         if data.dtype != np.int8:
             raise TypeError("VTA takes int8, the tensor is {}".format(data.dtype))
+        if "channels_last" in step:
+            data = channels_first(data)
         if "fold" in step:
             fold(data, packed, **step["fold"])
         else:

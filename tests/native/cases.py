@@ -88,9 +88,12 @@ def records() -> dict[str, tuple[bytes, int]]:
         ("pack", "add_pack", packed, {}),
         ("unpack", "add_unpack", packed, {"shape": list(IMAGE.shape)}),
         ("fold", "add_pack", folded, {"fold": {"kernel": 3, "stride": 1, "left": 1}}),
+        ("pack last", "add_pack", packed, {"channels_last": True}),
+        ("fold last", "add_pack", folded, {"fold": {"kernel": 3, "stride": 1, "left": 1}, "channels_last": True}),
     ):
         plan = InferencePlan(engine().library, {}, {"b": buffer})
-        plan.begin({"t": IMAGE if name != "fold" else int8(1, 3, 56, 56)})
+        shapes = {"fold": (1, 3, 56, 56), "fold last": (1, 56, 56, 3), "pack last": (1, 56, 56, 32)}
+        plan.begin({"t": int8(*shapes[name]) if name in shapes else IMAGE})
         getattr(plan, kind)({"tensor": "t", "buffer": "b", **step})
         found[name] = record(plan.builder, (), ()), buffer.size
     return found

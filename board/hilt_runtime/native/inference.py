@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
-from hilt_runtime.layout import four
+from hilt_runtime.layout import channels_first, four
 from hilt_runtime.native.plans import execute, plan_operator
 from hilt_runtime.native.steps import Builder, NotNativeError, copy, strides_of
 
@@ -72,18 +72,17 @@ class InferencePlan:
         if data.dtype != np.int8 or packed.dtype != np.int8:
             raise NotNativeError("a tensor that is not int8")
         outer, inner, height, width, batch, block = packed.shape
+        last = "channels_last" in step
+        images, channels, rows, columns = four(channels_first(data).shape if last else data.shape)
+        if rows != height or (columns != width and "fold" not in step):
+            raise NotNativeError("a tensor of another size than its buffer")
         if "fold" in step:
-            images, channels, rows, columns = data.shape
-            if rows != height:
-                raise NotNativeError("a fold of other rows")
             fold = step["fold"]
             numbers = [images, channels, rows, columns, outer, inner, width, batch, block]
-            self._native("fold", [data, packed], [*numbers, fold["kernel"], fold["stride"], fold["left"], 0, rows])
+            numbers += [fold["kernel"], fold["stride"], fold["left"], 0, rows, last]
+            self._native("fold", [data, packed], numbers)
             return
-        images, channels, rows, columns = four(data.shape)
-        if (rows, columns) != (height, width):
-            raise NotNativeError("a tensor of another size than its buffer")
-        self._native("pack", [data, packed], [images, channels, rows * columns, outer, inner, batch, block])
+        self._native("pack", [data, packed], [images, channels, rows * columns, outer, inner, batch, block, last])
 
     def add_unpack(self, step: Step) -> None:
         """Add and run the reading back of a tensor. Raises NotNativeError."""

@@ -230,7 +230,8 @@ static int run_take(const work_t *w) {
   return 0;
 }
 
-// --- pack, unpack: images, channels, pixels, outer, inner, batch, block. Buffers: source, target. ---
+// --- pack, unpack: images, channels, pixels, outer, inner, batch, block, pack alone: 1 where the source's channels are last.
+// Buffers: source, target. ---
 
 static int check_packed(const work_t *w, int plain, int packed) {
   const int64_t *p = w->p;
@@ -240,8 +241,21 @@ static int check_packed(const work_t *w, int plain, int packed) {
   return in_range(p[0], 1, p[3] * p[5]) && in_range(p[1], 1, p[4] * p[6]) && p[2] >= 1;
 }
 
-static int check_pack(const work_t *w) { return check_packed(w, 0, 1); }
+static int check_pack(const work_t *w) { return check_packed(w, 0, 1) && in_range(w->p[7], 0, 1); }
 static int check_unpack(const work_t *w) { return check_packed(w, 1, 0); }
+
+// Writes `count` elements of a block, each the `lanes` bytes at its step of the source and zeros.
+static void blocks_of(const uint8_t *from, ptrdiff_t step, uint8_t *to, ptrdiff_t apart, ptrdiff_t count, ptrdiff_t lanes,
+                      ptrdiff_t block) {
+  for (ptrdiff_t i = 0; i < count; ++i, from += step, to += apart) {
+    if (lanes == 16 && block == 16) {
+      store16(to, load16(from));
+      continue;
+    }
+    memcpy(to, from, (size_t)lanes);
+    memset(to + lanes, 0, (size_t)(block - lanes));
+  }
+}
 
 static int run_pack(const work_t *w) {
   ptrdiff_t images = w->p[0], channels = w->p[1], pixels = w->p[2];
@@ -252,7 +266,9 @@ static int run_pack(const work_t *w) {
       rows = rows < 0 ? 0 : rows < block ? rows : block;
       const uint8_t *src = rows ? w->data[0] + (image * channels + part * block) * pixels : w->data[0];
       uint8_t *dst = w->data[1] + ((image / batch * inner + part) * pixels * batch + image % batch) * block;
-      if (pixels == 1) {
+      if (w->p[7] && rows) {
+        blocks_of(w->data[0] + image * channels * pixels + part * block, channels, dst, batch * block, pixels, rows, block);
+      } else if (pixels == 1) {
         for (ptrdiff_t lane = 0; lane < block; ++lane) dst[lane] = lane < rows ? src[lane] : 0;
       } else {
         transpose_bytes(src, pixels, rows, dst, batch * block, pixels, block, pixels);
@@ -277,8 +293,14 @@ static int run_unpack(const work_t *w) {
   return 0;
 }
 
-// --- fold: images, channels, height, width, outer, inner, columns, batch, block, kernel, stride, left, first row, end. ---
+// --- fold: images, channels, height, width, outer, inner, columns, batch, block, kernel, stride, left, first row, end,
+// 1 where the source's channels are last. ---
 // Buffers: source, target.
+
+#define FOLD_ROOM 8192  // bytes of the lanes of a row
+
+// Returns the columns that the room holds beside one kernel, channel beside channel; less than 0 if it holds none.
+static ptrdiff_t room_of_rows(const int64_t *p) { return (ptrdiff_t)((FOLD_ROOM - 16) / p[1] - p[9]); }
 
 static int check_fold(const work_t *w) {
   const int64_t *p = w->p;
@@ -287,10 +309,9 @@ static int check_fold(const work_t *w) {
   if (w->count != 2 || tensor < 0 || whole < 0 || !holds(w, 0, tensor, 1) || !holds(w, 1, whole, 1)) return 0;
   return in_range(p[0], 1, p[4] * p[7]) && in_range(p[9], 1, 4096) && in_range(p[10], 1, 4096) &&
          in_range(p[11], 0, 4096) && p[1] >= 1 && p[1] <= 1 << 20 && p[9] * p[1] <= p[5] * p[8] && p[3] >= 1 && in_range(p[8], 1, 4096) &&
-         in_range(p[12], 0, p[13]) && p[13] <= p[2];
+         in_range(p[12], 0, p[13]) && p[13] <= p[2] && in_range(p[14], 0, 1) &&
+         (p[14] == 0 || room_of_rows(p) >= 0);
 }
-
-#define FOLD_ROOM 8192  // bytes of the lanes of a row
 
 // Writes a lane's elements of the columns [first, first + count): zeros outside of the row.
 static void fold_lane(const uint8_t *line, ptrdiff_t width, ptrdiff_t stride, ptrdiff_t shift, ptrdiff_t first, ptrdiff_t count,
@@ -335,7 +356,8 @@ static void fold_by_lanes(const work_t *w) {
     }
 }
 
-// Writes columns [begin, begin + count) of a row, channel beside channel: zeros outside of the row.
+// Writes columns [begin, begin + count) of a row, channel beside channel: zeros outside of the row. `plane` lies between
+// the channels of the row; 0: they are beside one another already.
 static void interleave(const uint8_t *row, ptrdiff_t plane, ptrdiff_t channels, ptrdiff_t width, ptrdiff_t begin, ptrdiff_t count,
                        uint8_t *to) {
   ptrdiff_t before = begin < 0 ? (-begin < count ? -begin : count) : 0;
@@ -346,8 +368,12 @@ static void interleave(const uint8_t *row, ptrdiff_t plane, ptrdiff_t channels, 
   }
   memset(to, 0, (size_t)(before * channels));
   memset(to + end * channels, 0, (size_t)((count - end) * channels));
-  const uint8_t *from = row + begin + before;
   uint8_t *there = to + before * channels;
+  if (plane == 0) {
+    memcpy(there, row + (begin + before) * channels, (size_t)((end - before) * channels));
+    return;
+  }
+  const uint8_t *from = row + begin + before;
   if (channels == 3) {
     const uint8_t *second = from + plane, *third = second + plane;
     for (ptrdiff_t i = 0; i < end - before; ++i) {
@@ -369,32 +395,37 @@ static void masked_blocks(const uint8_t *from, ptrdiff_t step, uint8_t *to, ptrd
   for (ptrdiff_t i = 0; i < count; ++i) store16(to + i * apart, and16(load16(from + i * step), mask));
 }
 
-// A row with channel beside channel holds each column's lanes in their order: they are copied 16 at a time.
+// A row with channel beside channel holds each column's lanes in their order: they are copied a block at a time.
 static void fold_by_rows(const work_t *w, ptrdiff_t chunk) {
   ptrdiff_t images = w->p[0], channels = w->p[1], height = w->p[2], width = w->p[3];
   ptrdiff_t outer = w->p[4], inner = w->p[5], columns = w->p[6], batch = w->p[7];
-  ptrdiff_t kernel = w->p[9], stride = w->p[10], left = w->p[11];
+  ptrdiff_t kernel = w->p[9], stride = w->p[10], left = w->p[11], block = w->p[8];
+  ptrdiff_t apart = w->p[14] ? channels : 1, plane = w->p[14] ? 0 : height * width;
   uint8_t room[FOLD_ROOM] = {0};
   for (ptrdiff_t image = 0; image < outer * batch; ++image)
     for (ptrdiff_t row = w->p[12]; row < w->p[13]; ++row)
       for (ptrdiff_t first = 0; first < columns; first += chunk) {
         ptrdiff_t count = columns - first < chunk ? columns - first : chunk;
         if (image < images)
-          interleave(w->data[0] + (image * channels * height + row) * width, height * width, channels, width,
+          interleave(w->data[0] + image * channels * height * width + row * width * apart, plane, channels, width,
                      first * stride - left, (count - 1) * stride + kernel, room);
         for (ptrdiff_t part = 0; part < inner; ++part) {
-          ptrdiff_t lanes = image < images ? kernel * channels - part * 16 : 0;
-          lanes = lanes < 0 ? 0 : lanes < 16 ? lanes : 16;
+          ptrdiff_t lanes = image < images ? kernel * channels - part * block : 0;
+          lanes = lanes < 0 ? 0 : lanes < block ? lanes : block;
           uint8_t *dst = w->data[1] + ((((image / batch * inner + part) * height + row) * columns + first) * batch +
-                                       image % batch) * 16;
-          masked_blocks(lanes ? room + part * 16 : room, stride * channels, dst, batch * 16, count, lanes);
+                                       image % batch) * block;
+          const uint8_t *from = lanes ? room + part * block : room;
+          if (block == 16)
+            masked_blocks(from, stride * channels, dst, batch * block, count, lanes);
+          else
+            blocks_of(from, stride * channels, dst, batch * block, count, lanes, block);
         }
       }
 }
 
 static int run_fold(const work_t *w) {
-  ptrdiff_t columns = w->p[6], fit = (FOLD_ROOM - 16) / w->p[1] - w->p[9];  // of a row, beside one kernel
-  if (w->p[8] == 16 && fit >= 0)
+  ptrdiff_t columns = w->p[6], fit = room_of_rows(w->p);
+  if ((w->p[8] == 16 || w->p[14]) && fit >= 0)
     fold_by_rows(w, fit / w->p[10] + 1 < columns ? fit / w->p[10] + 1 : columns);
   else
     fold_by_lanes(w);

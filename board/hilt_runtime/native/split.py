@@ -7,8 +7,22 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple
 
-LEAST = 8192
-"""Elements of a piece: below, waking a helper costs more than it saves."""
+LEAST = 32768
+"""Instructions of a piece: below, waking a helper costs more than it saves."""
+_INSTRUCTIONS = {
+    **dict.fromkeys(("copy", "pack", "unpack", "fold", "global_average_pool"), 1),
+    **dict.fromkeys(("dequantize", "multiply", "table_float"), 2),
+    **dict.fromkeys(("table", "quantize", "add", "conv", "matmul", "pool_packed"), 4),
+    **dict.fromkeys(("binary", "reduce", "argmax", "blend"), 6),
+    **dict.fromkeys(("conv2d", "average_pool", "max_pool", "pool", "softmax_int8"), 12),
+    "unary": 7,
+    "softmax": 120,
+}
+"""Of a kernel for an element or product on 32-bit ARM, about."""
+_SERIES = frozenset((9, 10, 11, 12, 16, 17, 18, 20, 21, 22, 23))
+"""Unary functions by their number that are computed as series: Exp to Tanh, Elu, Selu, Softplus, Mish to Gelu."""
+_SERIES_TIMES = 17
+_SCATTERED_TIMES = 8
 _LINE = 64
 """Elements that pieces of a flat tensor are multiples of: lines of the cache are written by one thread."""
 
@@ -19,14 +33,24 @@ Splitter = Callable[[Sequence[Any], Sequence[Any], int], Sequence[Piece]]
 
 def split(kernel: str, arrays: Sequence[Any], numbers: Sequence[Any], threads: int) -> Sequence[Piece]:
     """Return the pieces of a step for so many threads, at least one."""
-    pieces = min(threads, _work(kernel, arrays, numbers) // LEAST)
     splitter = _SPLITTERS.get(kernel)
-    return splitter(arrays, numbers, pieces) if splitter and pieces > 1 else [(arrays, numbers)]
+    if splitter is None:
+        return [(arrays, numbers)]
+    pieces = min(threads, _work(kernel, arrays, numbers) // LEAST)
+    return splitter(arrays, numbers, pieces) if pieces > 1 else [(arrays, numbers)]
 
 
 def _work(kernel: str, arrays: Sequence[Any], numbers: Sequence[Any]) -> int:
-    """Return the elements that a step goes over: those of its largest tensor, times the depth of a product."""
+    """Return the instructions of a step, about: of the elements of its largest tensor, or of all products."""
+    return _INSTRUCTIONS[kernel] * _elements_of(kernel, arrays, numbers)
+
+
+def _elements_of(kernel: str, arrays: Sequence[Any], numbers: Sequence[Any]) -> int:
     elements = max(int(array.size) for array in arrays)
+    if kernel == "unary" and numbers[1] in _SERIES:
+        return _SERIES_TIMES * elements
+    if kernel == "copy" and (numbers[9 + numbers[1]], numbers[15 + numbers[1]]) != (1, 1):
+        return _SCATTERED_TIMES * elements
     if kernel == "matmul":
         return max(elements, int(arrays[-1].size) * int(numbers[3]))
     if kernel in ("conv", "conv2d"):
@@ -147,16 +171,16 @@ def _packing(plain: int) -> Splitter:
     """Return a splitter of pack and unpack of one image: by whole blocks of channels. `plain` is the tensor's place."""
 
     def cut(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
-        images, channels, pixels, outer, inner, batch, block = (int(number) for number in numbers)
-        if (images, outer, batch) != (1, 1, 1) or -(-channels // block) != inner:
+        images, channels, pixels, outer, inner, batch, block, *last = (int(number) for number in numbers)
+        if (images, outer, batch) != (1, 1, 1) or -(-channels // block) != inner or any(last):
             return [(arrays, numbers)]
         made: List[Piece] = []
-        for first, last in _ranges(inner, pieces):
+        for first, end in _ranges(inner, pieces):
             parts = list(arrays)
-            here = min(last * block, channels)
+            here = min(end * block, channels)
             parts[plain] = _flat(arrays[plain], first * block * pixels, here * pixels)
-            parts[1 - plain] = _flat(arrays[1 - plain], first * block * pixels, last * block * pixels)
-            made.append((parts, [1, here - first * block, pixels, 1, last - first, 1, block]))
+            parts[1 - plain] = _flat(arrays[1 - plain], first * block * pixels, end * block * pixels)
+            made.append((parts, [1, here - first * block, pixels, 1, end - first, 1, block]))
         return made
 
     return cut
@@ -171,9 +195,9 @@ def _softmax(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequ
 
 
 def _fold(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
-    """Cut a fold by rows, which its last two numbers are."""
-    *shape, begin, end = numbers
-    return [(arrays, [*shape, begin + first, begin + last]) for first, last in _ranges(end - begin, pieces)]
+    """Cut a fold by rows: the two numbers before its last."""
+    *shape, begin, end, order = numbers
+    return [(arrays, [*shape, begin + first, begin + last, order]) for first, last in _ranges(end - begin, pieces)]
 
 
 _SPLITTERS: Dict[str, Splitter] = {

@@ -105,8 +105,10 @@ _PER_ELEMENT: Mapping[str, tuple[float, float]] = {
     "quantize": (4.0, 2.4),
     "dequantize": (2.9, 1.1),
     "pack": (1.35, 0.51),
+    "pack last": (0.63, 0.33),
     "unpack": (1.5, 0.62),
-    "fold": (0.86, 0.74),
+    "fold": (0.89, 0.74),
+    "fold last": (0.78, 0.69),
     "table": (3.44, 0.88),
     "add": (3.7, 3.4),
     "multiply": (2.8, 2.2),
@@ -218,10 +220,15 @@ def _float_macs(node: Node, shapes: Sequence[tuple[int, ...]], constants: Sequen
     return 0
 
 
-def pack_work(shape: Sequence[int], packed_bytes: int, fold: bool = False) -> StepWork:
-    """Return the work of packing (or folding) an int8 tensor of `shape` into `packed_bytes` of VTA's memory."""
-    size = math.prod(shape)
-    return StepWork("fold" if fold else "pack", packed_bytes, size + packed_bytes, 0, packed_bytes)
+def pack_work(shape: Sequence[int], packed_bytes: int, fold: bool = False, last: bool = False) -> StepWork:
+    """Return the work of packing (or folding) an int8 tensor of `shape` into `packed_bytes` of VTA's memory.
+
+    `last`: the tensor's channels are last.
+    """
+    op = ("fold" if fold else "pack") + (" last" if last else "")
+    return StepWork(
+        op, packed_bytes, math.prod(shape) + packed_bytes, 0, packed_bytes, 1 if op == "pack last" else MOST_THREADS
+    )
 
 
 def unpack_work(shape: Sequence[int], packed_bytes: int) -> StepWork:
@@ -255,16 +262,21 @@ def step_seconds(core: Core, engine: Engine, work: StepWork) -> float:
 def _native_seconds(core: Core, work: StepWork) -> float:
     if work.op in _VIEWS:
         return 0.0
-    column = 0 if core.architecture == "armhf" else 1
-    instructions = work.elements * _instructions(work.op)[column]
-    instructions += work.macs * _PER_MAC.get(work.op, _PER_FLOAT_MAC)[column]
-    pieces = max(1, min(core.cores, work.parts, max(work.elements, work.macs) // LEAST))
+    instructions = _instructions_of(work)[0 if core.architecture == "armhf" else 1]
+    pieces = max(1, min(core.cores, work.parts, int(_instructions_of(work)[0]) // LEAST))
     computing = instructions / (core.clock_hz * core.instructions_per_cycle * pieces)
     computing += core.wake_seconds if pieces > 1 else 0.0
     fits = work.bytes <= core.cached_bytes
     rate = core.cached_bytes_per_second if fits else core.memory_bytes_per_second
     moving = work.bytes / rate + (work.contiguous_bytes / core.memory_bytes_per_second if fits else 0.0)
     return _CALL_SECONDS * CORTEX_A9.clock_hz / core.clock_hz + computing + moving
+
+
+def _instructions_of(work: StepWork) -> tuple[float, float]:
+    """Return the instructions of a step on armhf and on arm64."""
+    each, product = _instructions(work.op), _PER_MAC.get(work.op, _PER_FLOAT_MAC)
+    first, second = (work.elements * each[place] + work.macs * product[place] for place in (0, 1))
+    return first, second
 
 
 def _instructions(op: str) -> tuple[float, float]:

@@ -55,6 +55,8 @@ class Planner:
     """The buffer of each tensor that lies packed in memory."""
     plain: set[str] = field(default_factory=set)
     """Tensors that the processor has as arrays."""
+    turned: dict[str, Node] = field(default_factory=dict)
+    """Transposes of tensors (N, H, W, C) to (N, C, H, W) that no step needed yet, by output: packing does without."""
     constants: dict[str, NDArray[Any]] = field(default_factory=dict)
     """The contents of VTA's memory that never change, by buffer."""
     now: int = 0
@@ -121,9 +123,7 @@ class Planner:
         shape = (workload.batch, workload.in_channels, workload.height, workload.width)
         buffer = self._buffer(f"{layer.data} folded for {layer.node.name}", shape)
         facts = {"kernel": fold.kernel, "stride": fold.stride, "left": fold.left}
-        self.steps.append(
-            {"kind": "pack", "name": f"fold {layer.data}", "tensor": layer.data, "buffer": buffer, "fold": facts}
-        )
+        self._pack_step(f"fold {layer.data}", layer.data, buffer, fold=facts)
 
     def _link(self, layer: VtaLayer, placement: Placement) -> ChainLink:
         assert placement.schedule is not None
@@ -158,8 +158,17 @@ class Planner:
         for name in node.inputs:
             if name in self.graph.tensors:
                 self._make_plain(name)
+        if self._turns(node):
+            self.turned[node.outputs[0]] = node
+            return
         self.plain.update(node.outputs)
         self._cpu_step(node, node.attributes)
+
+    def _turns(self, node: Node) -> bool:
+        """Return whether a node makes (N, C, H, W) of an int8 tensor (N, H, W, C)."""
+        if node.op != "transpose" or tuple(node.attributes["perm"]) != (0, 3, 1, 2):
+            return False
+        return node.inputs[0] in self.graph.tensors and self.graph.tensors[node.inputs[0]].dtype == "int8"
 
     def _on_packed(self, node: Node, attributes: Mapping[str, Any]) -> None:
         """Let the processor compute a node on tensors where they lie in VTA's layout."""
@@ -185,12 +194,23 @@ class Planner:
             return
         self.now += 1
         buffer = self._write(name)
-        self.steps.append({"kind": "pack", "name": f"pack {name}", "tensor": name, "buffer": buffer})
+        self._pack_step(f"pack {name}", name, buffer)
+
+    def _pack_step(self, title: str, tensor: str, buffer: str, **more: Any) -> None:
+        """Let the processor write a tensor in VTA's layout, from the tensor with its channels last if there is one."""
+        if tensor in self.turned:
+            tensor, more = self.turned[tensor].inputs[0], {**more, "channels_last": True}
+        self.steps.append({"kind": "pack", "name": title, "tensor": tensor, "buffer": buffer, **more})
 
     def _make_plain(self, name: str) -> None:
         if name in self.plain:
             return
         self.now += 1
+        if name in self.turned:
+            node = self.turned[name]
+            self._cpu_step(node, node.attributes)
+            self.plain.add(name)
+            return
         buffer = self._read(name)
         shape = list(self.graph.tensors[name].shape)
         self.plain.add(name)

@@ -88,7 +88,10 @@ def modelled_time(core: Core, graph: Graph, manifest: Mapping[str, Any], engines
         else:
             size = manifest["buffers"][step["buffer"]]["bytes"]
             shape = graph.tensors[step["tensor"]].shape
-            work = pack_work(shape, size, "fold" in step) if step["kind"] == "pack" else unpack_work(shape, size)
+            if step["kind"] == "pack":
+                work = pack_work(shape, size, "fold" in step, "channels_last" in step)
+            else:
+                work = unpack_work(shape, size)
         steps[place] = step_seconds(core, engine, work)
     starts: Engine = "numpy" if used == {"numpy"} else "native"
     how = " and ".join(sorted(used)) or starts

@@ -55,6 +55,9 @@ def test_packing_and_unpacking(
     pack(data, wanted)
     planned("add_pack", {}, data, given_)
     np.testing.assert_array_equal(given_, wanted)
+    given_[:] = 9
+    planned("add_pack", {"channels_last": True}, data.transpose(0, 2, 3, 1), given_)
+    np.testing.assert_array_equal(given_, wanted)
     back = planned("add_unpack", {"shape": list(data.shape)}, data, given_).values["t"]
     np.testing.assert_array_equal(back, unpack(wanted, data.shape))
 
@@ -66,11 +69,15 @@ def test_folding(images: int, channels: int, height: int, width: int, kernel: in
     columns = (width + left + right - kernel) // stride + 1
     if columns < 1:
         return
-    data = int8(seed, images, channels, height, width)
-    shape = (images, -(-kernel * channels // 8), height, columns, 1, 8)
+    data, block = int8(seed, images, channels, height, width), (8, 16, 32)[seed % 3]
+    shape = (images, -(-kernel * channels // block), height, columns, 1, block)
     wanted, given_ = np.full(shape, 7, np.int8), np.full(shape, 9, np.int8)
     fold(data, wanted, kernel, stride, left)
-    planned("add_pack", {"fold": {"kernel": kernel, "stride": stride, "left": left}}, data, given_)
+    facts = {"fold": {"kernel": kernel, "stride": stride, "left": left}}
+    planned("add_pack", facts, data, given_)
+    np.testing.assert_array_equal(given_, wanted)
+    given_[:] = 9
+    planned("add_pack", {**facts, "channels_last": True}, data.transpose(0, 2, 3, 1), given_)
     np.testing.assert_array_equal(given_, wanted)
 
 
