@@ -85,11 +85,7 @@ def _measure(board: str) -> None:
 
     with BoardRunner(board, tell) as runner:
         speed = measure_processor(runner)
-    typer.echo(
-        f"the processor, {speed.source}: {speed.macs_per_second / 1e6:,.0f} million products a second, "
-        f"{speed.bytes_per_second / 1e6:,.0f} MB a second, {speed.call_seconds * 1e6:,.0f} µs a call",
-        err=True,
-    )
+    typer.echo(f"the processor, {speed.source}: {speed.slower:.2f} times the model of a {speed.core.name}", err=True)
 
 
 def schedules_of(identifier: str) -> Tuned:

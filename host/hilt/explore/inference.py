@@ -17,6 +17,7 @@ from hilt.network.graph import Graph, GraphError
 from hilt.network.images_at_once import with_images
 from hilt.network.latency import Latency
 from hilt.network.predicted import predicted_profile
+from hilt.network.processor import assumed_speed
 from hilt.network.search import NoScheduleError, Searcher
 from hilt.network.target import CompileTarget
 from hilt.schedule import Conv2d, load_convolution
@@ -76,7 +77,7 @@ def infer(subject: Subject, design: Design) -> DesignInference:
 
 def target_of(design: Design) -> CompileTarget:
     """Return the target that a design is compiled for."""
-    return CompileTarget(design.title, design.accelerator, design.memory)
+    return CompileTarget(design.title, design.accelerator, design.memory, processor=assumed_speed(design.core))
 
 
 def graph_on(graph: Graph, design: Design) -> Graph:

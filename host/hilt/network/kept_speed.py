@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from dataclasses import asdict
 from pathlib import Path
 
 from hilt import paths
 from hilt.atomic_write import atomic_write
-from hilt.network.processor import ASSUMED, ProcessorSpeed
+from hilt.network.core_speed import core_of
+from hilt.network.processor import ProcessorSpeed, assumed_speed
 
 
 def kept_speed(board: str) -> ProcessorSpeed:
     """Return the speed of a board's processor as it was measured, else the assumed one."""
+    assumed = assumed_speed(core_of(board))
     try:
         values = json.loads(_path(board).read_text(encoding="utf-8"))
-        speed = ProcessorSpeed(**values)
-        rates = (speed.call_seconds, speed.macs_per_second, speed.bytes_per_second)
-        return speed if all(float(rate) > 0 for rate in rates) else ASSUMED
-    except (OSError, ValueError, TypeError):
-        return ASSUMED
+        slower, source = float(values["slower"]), str(values["source"])
+    except (OSError, ValueError, TypeError, LookupError):  # not measured, or by an older hilt in other terms
+        return assumed
+    return ProcessorSpeed(assumed.core, slower, source) if 0 < slower < math.inf else assumed
 
 
 def keep_speed(board: str, speed: ProcessorSpeed) -> None:
@@ -28,7 +29,7 @@ def keep_speed(board: str, speed: ProcessorSpeed) -> None:
     path = _path(board)
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as file:
-        json.dump(asdict(speed), file, indent=1)
+        json.dump(speed.facts(), file, indent=1)
         file.write("\n")
 
 

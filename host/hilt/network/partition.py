@@ -7,10 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from hilt.network.core_speed import node_work
+from hilt.network.crossings import crossing_seconds, fold_work, layout_work
 from hilt.network.graph import Graph, Node, check
 from hilt.network.layers import NotOnVtaError, PoolLayer, VtaLayer, folded, layer_of
 from hilt.network.packed_steps import packed_attributes
-from hilt.network.processor import ASSUMED, ProcessorSpeed, processor_seconds
+from hilt.network.processor import ASSUMED, ProcessorSpeed
 from hilt.network.search import NoScheduleError, Schedule, Searcher
 from hilt.network.tuned_forms import tuned_form
 from hilt.schedule import ConfigurationError, Rejected, Workload, convolution
@@ -69,12 +71,14 @@ def place(
 ) -> list[Placement]:
     """Return where each node runs, in the graph's order.
 
-    A node that VTA can run goes there unless the processor is faster by the cost model, the way to VTA and back
-    included.
+    A node that VTA can run goes there unless the processor is faster by the model of its core, the way to VTA and
+    back included.
     """
     placements: list[Placement] = []
     packed: set[str] = set()
-    """Tensors that lie in VTA's layout."""
+    """Tensors that are made in VTA's layout."""
+    written: set[str] = set()
+    """Tensors of the processor's that VTA reads: they are packed already when another layer reads them."""
     for node in graph.nodes:
         if _is_view(graph, node) and node.inputs[0] in packed:
             placement = Placement(
@@ -82,13 +86,15 @@ def place(
             )
         else:
             knobs = (by_node or {}).get(node.name, ())
-            placement = _place(graph, node, searcher, tuned, knobs, packed, speed)
+            placement = _place(graph, node, searcher, tuned, knobs, packed, written, speed)
             if not placement.on_vta and _mostly(graph, node, packed):
                 placement = replace(placement, packed=packed_attributes(graph, node, searcher.accelerator.parameters))
         placements.append(placement)
         on_node(len(placements), len(graph.nodes))
         if placement.on_vta or placement.view or placement.packed is not None:
             packed.update(node.outputs)
+        if placement.on_vta and not (isinstance(placement.layer, VtaLayer) and placement.layer.fold):
+            written.update(node.inputs)
     return placements
 
 
@@ -117,6 +123,7 @@ def _place(
     tuned: Tuned,
     knobs: Sequence[Mapping[str, int]],
     packed: set[str],
+    written: set[str],
     speed: ProcessorSpeed,
 ) -> Placement:
     accelerator = searcher.accelerator
@@ -124,30 +131,38 @@ def _place(
         layer = layer_of(graph, node, accelerator)
         schedules = _measured(layer, searcher, knobs) or _schedules(layer, searcher, tuned)
         if isinstance(layer, VtaLayer) and layer.data not in packed:
-            layer, schedules = _folded_if_faster(layer, schedules, searcher, tuned)
+            layer, schedules = _folded_if_faster(layer, schedules, searcher, tuned, speed)
     except (NotOnVtaError, NoScheduleError) as error:
         return Placement(node, None, None, str(error))
     schedule = schedules[0]
-    on_vta, beside = schedule.cycles / accelerator.clock_hz, processor_seconds(graph, node, speed)
-    if beside < on_vta:
+    on_vta, beside = schedule.cycles / accelerator.clock_hz, speed.seconds(node_work(graph, node))
+    more_on_vta, more_beside = crossing_seconds(graph, node, layer, packed, written, speed, accelerator.parameters)
+    if beside + more_beside < on_vta + more_on_vta:
         faster = f"the processor takes about {beside * 1e6:,.0f} us ({speed.source}), VTA {on_vta * 1e6:,.0f} us (twin)"
+        faster += f"; packing and starts {more_beside * 1e6:,.0f} and {more_on_vta * 1e6:,.0f} us"
         return Placement(node, None, None, faster)
     how = f"VTA takes {on_vta * 1e6:,.1f} us (twin), the processor about {beside * 1e6:,.0f} us ({speed.source})"
     return Placement(node, layer, schedule, how, alternatives=tuple(schedules[1:]))
 
 
 def _folded_if_faster(
-    layer: VtaLayer, schedules: list[Schedule], searcher: Searcher, tuned: Tuned
+    layer: VtaLayer, schedules: list[Schedule], searcher: Searcher, tuned: Tuned, speed: ProcessorSpeed
 ) -> tuple[VtaLayer, list[Schedule]]:
     """Return the layer whose data the processor packs.
 
-    The columns of its kernel become channels if VTA is faster then: less of each block is empty.
+    The columns of its kernel become channels if VTA and the packing are faster together: less of each block is empty,
+    but each pixel is written as often as the kernel reads it.
     """
-    narrow = folded(layer) if layer.workload.in_channels < searcher.accelerator.parameters.block else None
+    parameters, clock = searcher.accelerator.parameters, searcher.accelerator.clock_hz
+    narrow = folded(layer) if layer.workload.in_channels < parameters.block else None
     if narrow is None:
         return layer, schedules
     others = _schedules(narrow, searcher, tuned)
-    return (narrow, others) if others[0].cycles < schedules[0].cycles else (layer, schedules)
+    workload = layer.workload
+    plain = layout_work((workload.batch, workload.in_channels, workload.height, workload.width), parameters)
+    whole = schedules[0].cycles / clock + speed.seconds(plain)
+    beside = others[0].cycles / clock + speed.seconds(fold_work(narrow, parameters))
+    return (narrow, others) if beside < whole else (layer, schedules)
 
 
 def _measured(layer: VtaLayer | PoolLayer, searcher: Searcher, options: Sequence[Mapping[str, int]]) -> list[Schedule]:

@@ -1,40 +1,47 @@
-"""A cost model of numpy on the board's processor, for choosing where a node runs.
+"""The board's processor as the placement sees it: the stated model of its core, and how far the board is off it.
 
-Its three constants are measured on the board (hilt.network.processor_speed) and kept. Until then they are assumed to be
-those of a Cortex-A9 at 650 MHz (PYNQ-Z2).
+The factor is measured on the board (hilt.network.processor_speed) and kept. Until then it is 1.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from hilt.network.graph import Graph, Node
+from hilt.network.core_speed import CORTEX_A9, START_SECONDS, Core, StepWork, step_seconds
 
 
 @dataclass(frozen=True)
 class ProcessorSpeed:
-    """The constants of the cost model.
+    """A processor's speed.
 
     Attributes:
-        call_seconds: One operator: Python, numpy's set-up, allocation.
-        macs_per_second: Multiply-accumulates of a convolution or dense layer.
-        bytes_per_second: Bytes that an operator reads and writes, times its window.
-        source: Where they are from, in words.
+        core: Its core, by the model.
+        slower: How many times as long as the model's native engine its steps take.
+        source: Where the factor is from, in words.
     """
 
-    call_seconds: float
-    macs_per_second: float
-    bytes_per_second: float
+    core: Core
+    slower: float
     source: str
 
+    def seconds(self, work: StepWork) -> float:
+        """Return the seconds of a step."""
+        return self.slower * step_seconds(self.core, "native", work)
 
-ASSUMED = ProcessorSpeed(100e-6, 60e6, 100e6, "assumed of a Cortex-A9")
+    @property
+    def start_seconds(self) -> float:
+        """Return the seconds of one start of VTA."""
+        return self.slower * START_SECONDS["native"]
+
+    def facts(self) -> dict[str, Any]:
+        """Return the bundle manifest's entry for it."""
+        return {"core": self.core.name, "slower": self.slower, "source": self.source}
 
 
-def processor_seconds(graph: Graph, node: Node, speed: ProcessorSpeed = ASSUMED) -> float:
-    """Return about how long a node takes in numpy on the board."""
-    moved = sum(graph.tensors[name].size for name in (*node.inputs, *node.outputs) if name in graph.tensors)
-    window = 1
-    for size in node.attributes.get("kernel", ()):
-        window *= int(size)
-    return speed.call_seconds + graph.macs(node) / speed.macs_per_second + moved * window / speed.bytes_per_second
+def assumed_speed(core: Core) -> ProcessorSpeed:
+    """Return the speed of a core that was not measured."""
+    return ProcessorSpeed(core, 1.0, f"assumed of a {core.name.partition(',')[0]}")
+
+
+ASSUMED = assumed_speed(CORTEX_A9)

@@ -1,21 +1,23 @@
-"""Measures a board's processor: a small network runs there in numpy, and its times give the cost model's constants.
+"""Measures a board's processor: a small network runs there, and its times against the model of the core give a factor.
 
-The constants are kept in HILT_HOME, so that compiling needs no board and gives the same bundle each time. A virtual
-board's processor is this machine's; its times count as many times as a processor of that board's family is slower.
+The factor is kept in HILT_HOME, so that compiling needs no board and gives the same bundle each time. A virtual board's
+processor is this machine's, whose times say nothing of the board: it stays assumed.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from statistics import median
 
 import numpy as np
 
 from hilt.network.board_run import BoardRunner, target_of
 from hilt.network.compile import compile_network
-from hilt.network.core_speed import core_of
+from hilt.network.core_speed import Core, core_of, node_work, step_seconds
 from hilt.network.graph import Graph, Node, Tensor
 from hilt.network.kept_speed import keep_speed
-from hilt.network.processor import ProcessorSpeed
+from hilt.network.processor import ProcessorSpeed, assumed_speed
 from hilt.network.random_inputs import random_inputs
 from hilt.virtual.names import PREFIX
 from hilt_runtime import StepRun, read_bundle
@@ -25,7 +27,7 @@ _SMALL, _LARGE = 8, 64
 """Pixels of a side of the two feature maps."""
 _CHANNELS = 16
 _REPEAT = 9
-_FASTEST_CALL = 1e-6
+_SHORTEST = 1e-7
 
 
 def measure_processor(runner: BoardRunner) -> ProcessorSpeed:
@@ -34,6 +36,8 @@ def measure_processor(runner: BoardRunner) -> ProcessorSpeed:
     Raises as BoardRunner.run.
     """
     name = runner.connection.name
+    if name.startswith(PREFIX):
+        return assumed_speed(core_of(name))
     graph = timed_network()
     compiled = compile_network(graph, target_of(name), on_processor=True)
     bundle = read_bundle(compiled.data, graph.name)
@@ -43,26 +47,18 @@ def measure_processor(runner: BoardRunner) -> ProcessorSpeed:
         step["name"]: median(run[place].ended - run[place].began for run in inferences)
         for place, step in enumerate(bundle.manifest["steps"])
     }
-    slower = core_of(name).numpy_slower if name.startswith(PREFIX) else 1.0
-    macs = {node.name: graph.macs(node) for node in graph.nodes}
-    moved = {
-        node.name: sum(graph.tensors[name].size for name in (*node.inputs, *node.outputs) if name in graph.tensors)
-        for node in graph.nodes
-    }
-    speed = ProcessorSpeed(
-        max(seconds["add small"], _FASTEST_CALL) * slower,
-        _rate(macs, seconds, "conv2d") / slower,
-        _rate(moved, seconds, "add") / slower,
-        f"measured on {name}" + (f", this machine's times {slower:g} times as long" if slower != 1 else ""),
-    )
+    speed = ProcessorSpeed(core_of(name), times_slower(graph, seconds, core_of(name)), f"measured on {name}")
     keep_speed(name, speed)
     return speed
 
 
-def _rate(work: dict[str, int], seconds: dict[str, float], op: str) -> float:
-    """Return work a second, from the difference of the large and the small node: calls cancel out."""
-    small, large = f"{op} small", f"{op} large"
-    return (work[large] - work[small]) / max(seconds[large] - seconds[small], 1e-9)
+def times_slower(graph: Graph, seconds: Mapping[str, float], core: Core) -> float:
+    """Return the geometric mean of the measured seconds of each node over those of the model."""
+    ratios = [
+        max(seconds[node.name], _SHORTEST) / step_seconds(core, "native", node_work(graph, node))
+        for node in graph.nodes
+    ]
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
 
 
 def timed_network() -> Graph:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from hilt.network.processor import ASSUMED, ProcessorSpeed
@@ -21,7 +21,7 @@ class CompileTarget:
         bitstream: The name of its bitstream on this board; empty if any of these parameters will do.
         bitstream_file: SHA-256 of the .bit file, if that is known.
         register_base: The address of its registers.
-        processor: The speed of its processor in numpy.
+        processor: The speed of its processor.
         identity: The identity registers (0x48, 0x4C, 0x50) of hilt's RTL; empty for a public bitstream.
     """
 
@@ -48,6 +48,6 @@ class CompileTarget:
             "bitstream_file": self.bitstream_file,
             "register_base": self.register_base,
             "identity": list(self.identity),
-            "processor": asdict(self.processor),
+            "processor": self.processor.facts(),
             "dram_base_bit": accelerator.formats.memory.by_name["dram_base"].bit,
         }

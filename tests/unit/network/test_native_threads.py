@@ -59,6 +59,7 @@ def test_the_model_counts_the_cores_that_a_step_is_cut_for(name: str) -> None:
     if op == "LSTM":
         assert (found, work.parts) == (2, 1), "the data's product is cut, the recurrence is not"
         return
+    work = replace(work, bytes=0)
     one, two = (step_seconds(core, "native", work) for core in (replace(CORTEX_A9, cores=1), CORTEX_A9))
     if one * CORTEX_A9.clock_hz > 4 * LEAST:  # twice as many as two pieces have: both count roughly
         assert (found > 1) == (two < one)

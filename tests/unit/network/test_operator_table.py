@@ -47,10 +47,10 @@ _MIDDLE: dict[str, tuple[list[Any], dict[str, Array]]] = {
     "Conv": ([helper.make_node("Conv", ["c", "v"], ["m"])], {}),
     "ConvTranspose": ([helper.make_node("ConvTranspose", ["c", "t"], ["m"])], {"t": normal(8, 8, 3, 3)}),
     "Gemm": ([helper.make_node("Flatten", ["c"], ["f"]), helper.make_node("Gemm", ["f", "g"], ["y"])],
-             {"g": normal(288, 4)}),
+             {"g": normal(288, 512)}),
     "GlobalAveragePool": ([helper.make_node("GlobalAveragePool", ["c"], ["m"])], {}),
     "MatMul": ([helper.make_node("Flatten", ["c"], ["f"]), helper.make_node("MatMul", ["f", "g"], ["y"])],
-               {"g": normal(288, 4)}),
+               {"g": normal(288, 512)}),
     "MaxPool": ([helper.make_node("MaxPool", ["c"], ["m"], kernel_shape=[2, 2])], {}),
     "ReduceMean": ([helper.make_node("ReduceMean", ["c"], ["m"], axes=[2, 3], keepdims=1)], {}),
 }  # fmt: skip

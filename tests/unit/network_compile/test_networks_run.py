@@ -106,10 +106,10 @@ def test_dilated_kernels_are_written_out() -> None:
 
 @pytest.mark.parametrize(("left", "right"), [(0, 0), (2, 0), (1, 7), (6, 3)])
 def test_an_add_is_an_identity_convolution_with_a_residual(left: int, right: int) -> None:
-    builder = Builder((1, 20, 6, 6))
+    builder = Builder((1, 20, 24, 24))
     first = builder.conv("x", 20, 1)
     attributes = {"left_shifts": [left, right], "shift": 2, "clip": [-128, 127]}
-    graph = builder.graph(builder.add_node("sum", "add", ["x", first], (1, 20, 6, 6), attributes))
+    graph = builder.graph(builder.add_node("sum", "add", ["x", first], (1, 20, 24, 24), attributes))
     assert verified(graph, builder.input()) == ["conv0", "sum"]
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from hilt.network.compile import compile_network
+from hilt.network.core_speed import CORTEX_A9, CORTEX_A53, node_work, step_seconds
 from hilt.network.kept_speed import keep_speed, kept_speed
-from hilt.network.processor import ASSUMED, ProcessorSpeed
-from hilt.network.processor_speed import timed_network
+from hilt.network.processor import ASSUMED, ProcessorSpeed, assumed_speed
+from hilt.network.processor_speed import timed_network, times_slower
 from hilt.network.reference import evaluate
 from hilt.network.simulated import SimulatedVta
 from hilt.network.verify import compare
@@ -18,7 +19,7 @@ from hilt_runtime import Network, read_bundle
 
 from .graphs import Builder, target
 
-FAST = ProcessorSpeed(1e-9, 1e15, 1e15, "measured on desk")
+FAST = ProcessorSpeed(CORTEX_A9, 1e-6, "measured on desk")
 
 
 def test_a_faster_processor_gets_the_node_and_both_times_are_the_reason() -> None:
@@ -36,10 +37,12 @@ def test_a_measured_speed_is_kept_for_a_boards_every_name(tmp_path: Path, monkey
     monkeypatch.setenv("HILT_HOME", str(tmp_path))
     assert kept_speed("virtual:pynq") == ASSUMED
     keep_speed("virtual:pynq@desk", FAST)
-    assert kept_speed("virtual:pynq") == FAST and kept_speed("virtual:zcu104") == ASSUMED
+    assert kept_speed("virtual:pynq") == FAST and kept_speed("virtual:zcu104") == assumed_speed(CORTEX_A53)
     (path,) = (tmp_path / "processors").iterdir()
-    path.write_text("{}")
-    assert kept_speed("virtual:pynq") == ASSUMED
+    older = '{"call_seconds": 1e-4, "macs_per_second": 6e7, "bytes_per_second": 1e8, "source": "measured on desk"}'
+    for text in ("{}", older, '{"slower": 0, "source": ""}', '{"slower": Infinity, "source": ""}', "[]"):
+        path.write_text(text)
+        assert kept_speed("virtual:pynq") == ASSUMED
 
 
 def test_the_network_that_is_timed_runs_on_the_processor_alone() -> None:
@@ -51,3 +54,20 @@ def test_the_network_that_is_timed_runs_on_the_processor_alone() -> None:
         inference = Network(read_bundle(compiled.data, "m"), device, keep=True).run(data)
     compare(inference.tensors, evaluate(graph, data), graph)
     assert [step.name for step in inference.steps] == ["conv2d small", "add small", "conv2d large", "add large"]
+
+
+def test_a_board_is_as_many_times_slower_as_its_steps_take_longer() -> None:
+    graph = timed_network()
+    model = {node.name: step_seconds(CORTEX_A9, "native", node_work(graph, node)) for node in graph.nodes}
+    assert times_slower(graph, model, CORTEX_A9) == pytest.approx(1.0)
+    assert times_slower(graph, {name: 3 * each for name, each in model.items()}, CORTEX_A9) == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize(("channels", "kernel", "side", "folds"), [(3, 7, 64, True), (8, 39, 128, False)])
+def test_a_first_layer_is_folded_where_vta_wins_more_than_packing_loses(
+    channels: int, kernel: int, side: int, folds: bool
+) -> None:
+    """Thirty-nine columns over 8 channels are 39 times the data: basic-pitch's harmonic stack."""
+    builder = Builder((1, channels, side, side))
+    graph = builder.graph(builder.conv("x", 16, kernel=kernel))
+    assert ("fold" in compile_network(graph, target()).manifest["steps"][0]) == folds

@@ -1,0 +1,64 @@
+"""The cost of a node besides its own time: its tensors packed, folded and unpacked, and one more start of VTA."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hilt.network.core_speed import StepWork, pack_work, unpack_work
+from hilt.network.graph import Graph, Node
+from hilt.network.layer_forms import PoolLayer, VtaLayer
+from hilt.network.processor import ProcessorSpeed
+from hilt.vta.layout import blocks
+from hilt.vta.parameters import VTAParameters
+
+
+def crossing_seconds(
+    graph: Graph,
+    node: Node,
+    layer: VtaLayer | PoolLayer,
+    packed: set[str],
+    written: set[str],
+    speed: ProcessorSpeed,
+    parameters: VTAParameters,
+) -> tuple[float, float]:
+    """Return the seconds that a node costs more on VTA, and more on the processor.
+
+    `packed` are the tensors that are in VTA's layout alone, `written` those that are in both. VTA is taken to read what
+    the node makes, unless it is an output of the network.
+    """
+    tensors = [graph.tensors[name] for name in dict.fromkeys(node.inputs) if name in graph.tensors]
+    if isinstance(layer, VtaLayer) and layer.fold is not None:
+        on_vta = speed.seconds(fold_work(layer, parameters))
+    else:
+        plain = [each for each in tensors if each.name not in packed | written]
+        on_vta = sum(speed.seconds(layout_work(each.shape, parameters)) for each in plain)
+    beside = sum(speed.seconds(plain_work(each.shape, parameters)) for each in tensors if each.name in packed)
+    output = graph.tensors[node.outputs[0]]
+    if output.name in graph.outputs:
+        on_vta += speed.seconds(plain_work(output.shape, parameters))
+    else:
+        beside += speed.seconds(layout_work(output.shape, parameters)) + speed.start_seconds
+    return on_vta, beside
+
+
+def layout_work(shape: Sequence[int], parameters: VTAParameters) -> StepWork:
+    """Return the work of packing a tensor."""
+    return pack_work(shape, _packed_bytes(shape, parameters))
+
+
+def plain_work(shape: Sequence[int], parameters: VTAParameters) -> StepWork:
+    """Return the work of unpacking a tensor."""
+    return unpack_work(shape, _packed_bytes(shape, parameters))
+
+
+def fold_work(layer: VtaLayer, parameters: VTAParameters) -> StepWork:
+    """Return the work of writing a folded layer's data."""
+    workload = layer.workload
+    shape = (workload.batch, workload.in_channels, workload.height, workload.width)
+    return pack_work(shape, _packed_bytes(shape, parameters), fold=True)
+
+
+def _packed_bytes(shape: Sequence[int], parameters: VTAParameters) -> int:
+    images, channels, height, width = (*shape, 1, 1)[:4]
+    elements = blocks(images, parameters.batch) * blocks(channels, parameters.block) * height * width
+    return elements * parameters.batch * parameters.block
