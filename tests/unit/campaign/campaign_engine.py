@@ -2,8 +2,11 @@
 
 import os
 import sys
+import threading
 from dataclasses import replace
+from pathlib import Path
 
+from hilt import tune
 from hilt.campaign import job
 from hilt.campaign.outputs import Written
 from hilt.engine.process import main
@@ -13,6 +16,14 @@ from tests.unit.engine.table import TableMeasurer, pass_gate
 
 FILES = "HILT_TEST_FILES"
 """The variable that turns on the files at the end of a campaign; pictures take seconds."""
+
+HANGS = "HILT_TEST_HANGS"
+"""The variable with a FIFO: a tuner that is made writes a line there, and hangs."""
+
+
+def hang(*arguments: object, **options: object) -> None:
+    Path(os.environ[HANGS]).write_text("begun\n", encoding="ascii")
+    threading.Event().wait()
 
 
 class GatedBoards(NetworkBoards):
@@ -30,4 +41,6 @@ class GatedBoards(NetworkBoards):
 if __name__ == "__main__":
     if FILES not in os.environ:
         job.write_outputs = lambda *_: Written([], [])
+    if HANGS in os.environ:
+        tune.make_tuner = hang  # type: ignore[assignment]
     sys.exit(main(boards=GatedBoards(), open_job=job.open_campaign))

@@ -8,6 +8,7 @@ import random
 import signal
 import sqlite3
 import sys
+import time
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +30,7 @@ from hilt.report.schedule_file import read_schedule
 from hilt.schedule.onnx_model import Layer, Network
 from hilt.store import RunState, Slice, Store, Trial, UnknownRunError, database_path
 from hilt.store.campaigns import end_layer, slices
-from tests.unit.campaign.campaign_engine import FILES
+from tests.unit.campaign.campaign_engine import FILES, HANGS
 from tests.unit.cli.network_engine import NetworkBoards
 from tests.unit.engine.test_process import Gate, at_root, gate, wait
 
@@ -39,6 +40,7 @@ __all__ = ["at_root", "gate"]  # fixtures
 
 ENGINE = (sys.executable, "-m", "tests.unit.campaign.campaign_engine")
 SECONDS = 60.0
+STOP_SECONDS = 10.0
 SHAPES = (
     "ci=32,h=14,w=14,co=32,k=3x3,s=1x1,p=1x1",
     "ci=32,h=7,w=7,co=64,k=1x1,s=1x1,p=0x0",
@@ -123,6 +125,25 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, Ou
         patch.setenv(FILES, "1")
         uuid = start(home)
         return home, uuid, to_the_end(home, uuid)
+
+
+def test_a_stop_does_not_wait_for_a_tuner_that_hangs_while_it_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    monkeypatch.setenv(HANGS, str(fifo))
+    uuid = start(tmp_path)
+    assert fifo.read_text(encoding="ascii") == "begun\n"
+    began = time.monotonic()
+    with EngineClient.attach(tmp_path, uuid) as client:
+        client.send(EngineCommand.STOP)
+        assert RunFiles(tmp_path, uuid).wait_until_free(SECONDS)
+    assert time.monotonic() - began < STOP_SECONDS
+    assert outcome(tmp_path, uuid).state is RunState.STOPPED
+    monkeypatch.delenv(HANGS)
+    resume(tmp_path, uuid)
+    assert sum(map(len, to_the_end(tmp_path, uuid).trials.values())) == TRIALS
 
 
 def test_the_budget_is_spent_and_every_layer_served(undisturbed: tuple[Path, str, Outcome]) -> None:
