@@ -15,6 +15,7 @@ from hilt.network.onnx_look_up import fold_into_tables, look_up_one_hot
 from hilt.network.onnx_means import means_by_powers
 from hilt.network.onnx_products import plain_product
 from hilt.network.onnx_sinking import move_reshapes_back
+from hilt.network.onnx_slices import part_joined
 from hilt.network.onnx_transposed import activate_before_shuffle, lower_transposed
 from hilt_runtime.operators_window import pads_of
 
@@ -51,6 +52,7 @@ def canonicalise(graph: OnnxGraph) -> None:
         _each_node(graph, rewrite)
         infer_shapes(graph)
     look_up_one_hot(graph)
+    part_joined(graph)
     activate_before_shuffle(graph)
     cancel_layouts(graph)
     _each_node(graph, _means)  # a mean over the image may show only now
