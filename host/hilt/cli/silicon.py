@@ -1,8 +1,7 @@
-"""`hilt silicon`: machine models of boards that people own, fitted and put to the test."""
+"""`hilt silicon`: machine models of bitstreams, fitted to measurements and tested."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,7 @@ import typer
 
 from hilt.cli.formatting import print_json
 
-application = typer.Typer(help="Machine models of public bitstreams: fit, predict.", no_args_is_help=True)
+application = typer.Typer(help="Machine models of bitstreams: fit, predict, choose.", no_args_is_help=True)
 
 
 @application.command("predict")
@@ -37,55 +36,27 @@ def predict_records(
 
 @application.command("fit")
 def fit_records(
-    files: Annotated[list[Path], typer.Argument(help="Measurements, one JSON object a line (docs/silicon.md).")],
-    output: Annotated[Path | None, typer.Option(help="Write the fitted machines as JSON.")] = None,
-    validate: Annotated[bool, typer.Option(help="Fit again without each workload in turn.")] = True,
+    sources: Annotated[
+        list[str],
+        typer.Argument(help="Runs or campaigns, AutoTVM logs, or published measurements (docs/silicon.md)."),
+    ],
+    board: Annotated[str | None, typer.Option(help="The board whose bitstream an AutoTVM log is of.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Write the machines as JSON.")] = None,
+    validate: Annotated[bool, typer.Option(help="Published measurements: fit again without each workload.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, of your own bitstream.")] = False,
 ) -> None:
-    """Fit the public builds' costs to measurements of boards, and print how far they can be trusted."""
-    from hilt.atomic_write import atomic_write
-    from hilt.silicon.fit import FITTED_TASKS, FREE, builds_of, cross_validate, fit, log_errors
-    from hilt.silicon.measured import with_programs
-    from hilt.silicon.packed_task import TASKS
-    from hilt.silicon.records import RecordError, read_records
-    from hilt.silicon.report import identification_lines, parameter_lines, unseen_lines, validation_lines
-    from hilt.simulator.builds import shipped_builds
+    """Fit a bitstream's machine to measurements, keep it for later runs, and print how far it can be trusted.
 
-    measured = []
-    for file in files:
-        records = read_records(file)
-        usable, refused = with_programs(records.records)
-        for skip in (*records.skipped, *refused):
-            typer.echo(f"{file}, line {skip.line} skipped: {skip.reason}")
-        for item in usable:
-            record = item.record
-            doubt = record.doubt or ("below the MAC bound at 100 MHz" if record.below_mac_bound else None)
-            if doubt or not record.seconds:
-                typer.echo(f"{file}, line {record.line} left out: {record.task.name}: {doubt or 'it has no seconds'}")
-            else:
-                measured.append(item)
-    fitted = [item for item in measured if item.record.task.kind in FITTED_TASKS]
-    if len(fitted) <= len(FREE):
-        raise RecordError(
-            f"{len(fitted)} usable records of {', '.join(FITTED_TASKS)}; a fit of {len(FREE)} costs needs more"
-        )
-    result = fit(fitted)
-    if validate:
-        typer.echo("fitting without each workload in turn ...", err=True)
-        typer.echo("\n".join(validation_lines(fitted, result, cross_validate(fitted, result.values))))
+    The machine of your own bitstream is kept in HILT_HOME by its hash; tune, campaign and compile use it from then on.
+    """
+    from hilt.cli.fit_machine import fit_own
+    from hilt.cli.fit_published import fit_published, is_published
+
+    files = [Path(source) for source in sources]
+    if all(is_published(file) for file in files):
+        fit_published(files, output, validate)
     else:
-        typer.echo(f"root mean square of log error: {result.rms:.4f} fitted")
-    builds = builds_of(result.values)
-    for kind in TASKS:
-        unseen = [item for item in measured if item.record.task.kind == kind and kind not in FITTED_TASKS]
-        if unseen:
-            typer.echo("\n".join(unseen_lines(kind, unseen, log_errors(unseen, builds))))
-    typer.echo("\n".join(parameter_lines(result)))
-    typer.echo("\n".join(identification_lines(result)))
-    if output is not None:
-        whole = builds.to_dict()
-        whole["machines"] = {**shipped_builds().to_dict()["machines"], **whole["machines"]}
-        with atomic_write(output) as stream:
-            stream.write(json.dumps(whole, indent=2) + "\n")
+        fit_own(sources, board, output, as_json)
 
 
 @application.command("choose")

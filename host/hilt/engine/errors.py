@@ -26,6 +26,10 @@ class RunOverError(Exception):
     """The run has spent its budget: there is nothing to resume."""
 
 
+class MixedBitstreamsError(ValueError):
+    """Measurements of several bitstreams, or of one that needs no fit."""
+
+
 class BoardLostError(Exception):
     """The board did not come back. The run can be resumed when it does: unanswered trials are not recorded."""
 
@@ -39,7 +43,10 @@ class EngineStartError(Exception):
 
 
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
-_MISTAKEN = (SettingsError, RunBusyError, RunMismatchError, RunOverError, UnknownRunError, LogFormatError, LabelError)
+_MISTAKEN = (
+    *(SettingsError, RunBusyError, RunMismatchError, RunOverError, UnknownRunError),
+    *(LogFormatError, LabelError, MixedBitstreamsError),
+)
 _MISTAKEN_BELOW = {
     *("UnknownBoardError", "BoardFileError", "UnknownBoardModelError", "BoardNameError", "BitstreamRefusedError"),
     *("DatasetError", "FleetError"),

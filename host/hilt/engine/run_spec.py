@@ -24,6 +24,7 @@ from hilt.schedule.space import ORDERS_OF, Space, SpaceKind, orders_of
 from hilt.schedule.tensors import Tensors
 from hilt.schedule.validity_summary import CHECK_LEVELS
 from hilt.schedule.workload_syntax import format_workload
+from hilt.silicon.kept_machines import kept_machine
 from hilt.store import Run
 from hilt.tune.model_guided.analytic_model import AnalyticModel
 from hilt.tune.model_guided.memories import prior_mean
@@ -106,7 +107,7 @@ def make_run(settings: RunSpec, board: BoardDescription, campaign: str | None = 
         bitstream=board.bitstream,
         clock_hz=board.clock_hz,
         tuner=tune.canonical_tuner(settings.tuner),
-        tuner_options=tune.resolve_options(settings.tuner, **settings.tuner_options),
+        tuner_options=tune.resolve_options(settings.tuner, **_options(settings, board)),
         seed=settings.seed,
         checks=settings.checks,
         space_kind=settings.space_kind,
@@ -125,6 +126,19 @@ def make_run(settings: RunSpec, board: BoardDescription, campaign: str | None = 
         created=time.time(),
         campaign=campaign,
     )
+
+
+def _options(settings: RunSpec, board: BoardDescription) -> dict[str, object]:
+    """Return the tuner's options with the machine that measurements gave for the bitstream, as long as none is set.
+
+    Raises KeptMachineError.
+    """
+    options = dict(settings.tuner_options)
+    if "machine" not in options and "machine" in tune.resolve_options(settings.tuner):
+        machine = kept_machine(board.bitstream)
+        if machine is not None:
+            options["machine"] = machine.to_text()
+    return options
 
 
 def _check_recorded(settings: RunSpec, workload: schedule.Workload, orders: int, board: BoardDescription) -> None:
@@ -171,7 +185,7 @@ def resolve_run(run: Run, board: BoardDescription) -> RunTask:
         "bitstream": board.bitstream,
         "clock": f"{board.clock_hz} Hz",
         "space": describe_space(task.space),
-        "tuner options": dict(tune.resolve_options(run.tuner, **run.tuner_options)),
+        "tuner options": _known_then(run),
         "output elements": schedule.output_elements(workload, board.accelerator.parameters),
     }
     differences = [f"{name}: {wanted[name]} then, {found[name]} now" for name in wanted if wanted[name] != found[name]]
@@ -181,6 +195,12 @@ def resolve_run(run: Run, board: BoardDescription) -> RunTask:
             f"Bring back the board and settings it began with, or begin it anew: `hilt resume {run.uuid[:8]} --anew`"
         )
     return task
+
+
+def _known_then(run: Run) -> dict[str, object]:
+    """Return the options as this hilt reads them, without those that the run's hilt did not have."""
+    options = tune.resolve_options(run.tuner, **run.tuner_options)
+    return {name: value for name, value in options.items() if name in run.tuner_options}
 
 
 def _shape(workload: schedule.Workload) -> dict[str, object]:

@@ -22,6 +22,7 @@ from hilt.measure.recovery import FAULTS, Recovery
 from hilt.network.kept_speed import kept_speed
 from hilt.network.target import CompileTarget
 from hilt.plain_text import plain
+from hilt.silicon.kept_machines import kept_machine
 from hilt.simulator.device import MemoryModel
 from hilt_board.protocol import NetworkRan, RunNetwork
 from hilt_runtime import Bundle, InferenceError, MemoryNeededError, NetworkError, TargetError, read_bundle
@@ -225,6 +226,7 @@ def target_of(name: str) -> CompileTarget:
         register_base=manifest.register_base,
         identity=() if identity is None else (identity.geometry, identity.buffer_sizes, identity.build),
         processor=kept_speed(name),
+        machine=kept_machine(description.bitstream),
     )
 
 

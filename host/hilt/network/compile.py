@@ -61,7 +61,7 @@ def compile_network(
         ProgramError: A layer is longer than an instruction buffer.
     """
     _require_operators(graph)
-    searcher = Searcher(target.accelerator, target.memory)
+    searcher = Searcher(target.accelerator, target.memory, target.machine)
     tell(f"placing {len(graph.nodes)} nodes")
     if on_processor:
         placements = [Placement(node, None, None, "the processor is measured") for node in graph.nodes]

@@ -22,6 +22,7 @@ from hilt.schedule.fused import alone
 from hilt.schedule.residual import with_residual
 from hilt.schedule.tiling import Tiling, TilingProblem
 from hilt.simulator.device import MemoryModel
+from hilt.simulator.machine import MachineParameters, MachineTwin, timing_of
 from hilt.simulator.twin import Twin, TwinStatus
 from hilt.tune.model_guided.candidates import candidates_of
 from hilt.tune.model_guided.memories import prior_mean
@@ -58,13 +59,15 @@ class Searcher:
 
     accelerator: Accelerator
     memory: MemoryModel
-    _twin: Twin | None = None
+    machine: MachineParameters | None = None
+    """The machine that counts cycles; None is hilt's RTL."""
+    _twin: Twin | MachineTwin | None = None
     _known: dict[tuple[Conv2d, int | None], list[Schedule]] = field(default_factory=dict)
 
     @property
-    def twin(self) -> Twin:
+    def twin(self) -> Twin | MachineTwin:
         if self._twin is None:
-            self._twin = Twin(self.accelerator)
+            self._twin = timing_of(self.accelerator, self.machine)
         return self._twin
 
     def schedule(self, workload: Conv2d, residual_shift: int | None) -> Schedule:
@@ -108,7 +111,7 @@ class Searcher:
 
     def _search(self, workload: Conv2d, residual_shift: int | None) -> list[Schedule]:
         checks: Checks = CheckLevel.STRICT if self.accelerator.hazards == "none" else CheckLevel.COMPILER
-        problem = TuningProblem.of(workload, self.accelerator, checks=checks, orders=4)
+        problem = TuningProblem.of(workload, self.accelerator, checks=checks, orders=4, machine=self.machine)
         candidates = candidates_of(problem)
         if not len(candidates):
             raise NoScheduleError(f"layer {workload.name}: no tile of it fits {self.accelerator.parameters.name}")

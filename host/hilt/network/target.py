@@ -7,6 +7,7 @@ from typing import Any
 
 from hilt.network.processor import ASSUMED, ProcessorSpeed
 from hilt.simulator.device import MemoryModel
+from hilt.simulator.machine import MachineParameters
 from hilt.vta.accelerator import Accelerator
 
 
@@ -22,6 +23,7 @@ class CompileTarget:
         bitstream_file: SHA-256 of the .bit file, if that is known.
         register_base: The address of its registers.
         processor: The speed of its processor.
+        machine: The bitstream's machine, where measurements gave one; None is hilt's RTL.
         identity: The identity registers (0x48, 0x4C, 0x50) of hilt's RTL; empty for a public bitstream.
     """
 
@@ -33,6 +35,7 @@ class CompileTarget:
     register_base: int = 0
     identity: tuple[int, ...] = ()
     processor: ProcessorSpeed = ASSUMED
+    machine: MachineParameters | None = None
 
     def facts(self) -> dict[str, Any]:
         """Return the bundle manifest's entry for it."""

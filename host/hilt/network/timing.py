@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from hilt.simulator.device import MemoryModel
+from hilt.simulator.machine import MachineTwin
 from hilt.simulator.twin import Twin, TwinStatus
 from hilt.vta.program import Program, ProgramError
 
 
-def layer_ends(program: Program, lengths: Sequence[int], twin: Twin, memory: MemoryModel) -> list[int]:
+def layer_ends(program: Program, lengths: Sequence[int], twin: Twin | MachineTwin, memory: MemoryModel) -> list[int]:
     """Return the cycle at which each layer's last instruction ends; the last layer ends with the program.
 
     Args:

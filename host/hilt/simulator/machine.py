@@ -7,6 +7,7 @@ design; `hilt.simulator.builds` holds those that measurements gave.
 from __future__ import annotations
 
 import ctypes
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from enum import IntEnum
@@ -15,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.simulator.build import build
-from hilt.simulator.device import SimulatorError
+from hilt.simulator.device import MemoryModel, SimulatorError
+from hilt.simulator.twin import Twin
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.program import Program
 from hilt_virtual_board.machine import MachineCosts
@@ -76,6 +78,19 @@ class MachineParameters:
             raise SimulatorError(
                 "machine parameter hit_bytes or miss_bytes is 0; a memory moves more than 0 bytes a cycle"
             )
+
+
+    def to_text(self) -> str:
+        """Return the costs as one line of JSON."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def from_text(cls, text: str) -> MachineParameters:
+        """Return the machine that to_text wrote. Raises SimulatorError for any other text."""
+        try:
+            return cls(**{name: float(value) for name, value in json.loads(text).items()})
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise SimulatorError(f"machine parameters {text[:80]!r} cannot be read: {error}") from error
 
 
 class MachineStatus(IntEnum):
@@ -147,3 +162,28 @@ class EventMachine:
                 f"the machine models refused {len(streams)} programs (status {refused}); free some memory"
             )
         return results
+
+
+class MachineTwin:
+    """A machine of fixed costs in the place of the twin: hardware whose RTL hilt has not. A memory changes nothing."""
+
+    def __init__(self, accelerator: Accelerator, parameters: MachineParameters) -> None:
+        """Raises MissingToolError or BuildError where the library cannot be built."""
+        self.accelerator = accelerator
+        self._machine = EventMachine(accelerator)
+        self._parameters = parameters
+
+    def predict(self, programs: Iterable[Program], memory: MemoryModel) -> NDArray[np.void]:
+        """Return RESULT (programs,), cycles in whole numbers."""
+        results = self._machine.predict(programs, self._parameters)
+        results["cycles"] = np.ceil(results["cycles"])
+        return results
+
+    def timeline(self, program: Program, memory: MemoryModel) -> NDArray[np.void]:
+        """Return SPAN (instructions,) of one program."""
+        return self._machine.timeline(program, self._parameters)
+
+
+def timing_of(accelerator: Accelerator, parameters: MachineParameters | None) -> Twin | MachineTwin:
+    """Return the timing of an accelerator: of a machine with these costs, or of hilt's RTL without any."""
+    return Twin(accelerator) if parameters is None else MachineTwin(accelerator, parameters)

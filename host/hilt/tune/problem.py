@@ -19,6 +19,7 @@ from hilt.schedule.space import SpaceKind
 from hilt.schedule.tvm_rules import as_tvm
 from hilt.schedule.validity_summary import summarize_validity
 from hilt.simulator.device import MemoryModel
+from hilt.simulator.machine import MachineParameters, MachineTwin, timing_of
 from hilt.simulator.twin import Twin, TwinStatus
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.program import Program
@@ -41,6 +42,8 @@ class TuningProblem:
     accelerator: Accelerator
     space: Space
     checks: Checks = CheckLevel.COMPILER
+    machine: MachineParameters | None = None
+    """The machine that gives predicted cycles; None is hilt's RTL."""
 
     @classmethod
     def of(
@@ -51,9 +54,10 @@ class TuningProblem:
         checks: Checks = CheckLevel.COMPILER,
         orders: Literal[1, 4] = 1,
         kind: SpaceKind = SpaceName.AUTOTVM,
+        machine: MachineParameters | None = None,
     ) -> TuningProblem:
         """Return the problem over the space that `space_for` makes of the arguments."""
-        return cls(workload, accelerator, space_for(workload, accelerator, orders=orders, kind=kind), checks)
+        return cls(workload, accelerator, space_for(workload, accelerator, orders=orders, kind=kind), checks, machine)
 
     @cached_property
     def compiles(self) -> npt.NDArray[np.bool_]:
@@ -131,8 +135,8 @@ class TuningProblem:
         return cycles
 
     @cached_property
-    def _twin(self) -> Twin:
-        return Twin(self.accelerator)
+    def _twin(self) -> Twin | MachineTwin:
+        return timing_of(self.accelerator, self.machine)
 
     def once(self, key: Hashable, find: Callable[[], Found]) -> Found:
         """Return the result of `find`, which depends on this problem and the key alone and is never changed.

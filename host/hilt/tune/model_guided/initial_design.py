@@ -12,10 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from hilt.simulator.build import BuildError
+from hilt.simulator.machine import MachineParameters
 from hilt.simulator.toolchain import MissingToolError
 from hilt.tune.model_guided.candidates import Candidates
 from hilt.tune.model_guided.lowered import LoweredPrograms
-from hilt.tune.model_guided.machines import Machine, TwinMachine, public_machines, spread, structural_families
+from hilt.tune.model_guided.machines import (
+    Machine,
+    TwinMachine,
+    measured_machine,
+    public_machines,
+    spread,
+    structural_families,
+)
 from hilt.tune.model_guided.memories import hypotheses
 from hilt.tune.model_guided.parts import Parts
 from hilt.tune.model_guided.prediction import predictor_for
@@ -62,15 +70,23 @@ class InitialDesign:
 
 
 def initial_design_of(
-    problem: TuningProblem, candidates: Candidates, memories: int, published_faults: bool
+    problem: TuningProblem,
+    candidates: Candidates,
+    memories: int,
+    published_faults: bool,
+    machine: MachineParameters | None = None,
 ) -> InitialDesign:
     """Return the initial design for the problem's candidates, at least one; the options are those of HiltOptions."""
-    key = ("hilt's initial design", memories, published_faults)
-    return problem.once(key, lambda: _initial_design(problem, candidates, memories, published_faults))
+    key = ("hilt's initial design", memories, published_faults, machine)
+    return problem.once(key, lambda: _initial_design(problem, candidates, memories, published_faults, machine))
 
 
 def _initial_design(
-    problem: TuningProblem, candidates: Candidates, memories: int, published_faults: bool
+    problem: TuningProblem,
+    candidates: Candidates,
+    memories: int,
+    published_faults: bool,
+    measured: MachineParameters | None,
 ) -> InitialDesign:
     known = failure_priors(problem, candidates.indices, candidates.hidden, published_faults)
     lowered = LoweredPrograms(problem, candidates.indices)
@@ -82,6 +98,7 @@ def _initial_design(
     families: list[Machine] = [
         *structural_families(timing, rough, problem.accelerator),
         *public_machines(timing, rough, problem.accelerator),
+        *([] if measured is None else [measured_machine(timing, rough, measured)]),
     ]
     shortlists = []
     for machine in [twin, *families]:

@@ -41,6 +41,8 @@ _WEIGHTS = {NEWER: 0.3, OLDER: 0.15, CHISEL: 0.15}
 """Prior weights of a board whose accelerator has an interlock; the twin has 1."""
 _WITHOUT_INTERLOCK = 3.0
 """Factor on the weights if it has none, as the public designs."""
+_OWN = 10.0
+"""Prior weight of the machine that measurements of the board's own bitstream gave; the twin has 1."""
 _LEAST = 0.02
 """Least cost in cycles: logarithms need one."""
 _FITTED, _GUESSED = 0.15, 1.0
@@ -226,6 +228,13 @@ def public_machines(timing: Timing, rough: StructuralEstimate, accelerator: Acce
             StructuralMachine(timing, rough, True, factor * _WEIGHTS[key], _NAMES[key], prior, deviation, prior[None])
         )
     return found
+
+
+def measured_machine(timing: Timing, rough: StructuralEstimate, parameters: MachineParameters) -> StructuralMachine:
+    """Return the machine that measurements of the board's own bitstream gave; it is expected before all others."""
+    prior = _log_costs(parameters)
+    deviation = np.full(len(prior), _FITTED)
+    return StructuralMachine(timing, rough, True, _OWN, "this bitstream's machine", prior, deviation, prior[None])
 
 
 def _log_costs(parameters: MachineParameters) -> Floats:

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
+from hilt.simulator.device import SimulatorError
+from hilt.simulator.machine import MachineParameters
 from hilt.trial import Outcome
 from hilt.tune.assessment import Assessment, Stop
 from hilt.tune.feedback import Feedback
@@ -21,7 +23,7 @@ from hilt.tune.model_guided.parts import Parts
 from hilt.tune.model_guided.shortlist import NEAR
 from hilt.tune.model_guided.validity import Validity
 from hilt.tune.one_thread import on_one_thread
-from hilt.tune.options import require
+from hilt.tune.options import TunerOptionError, require
 from hilt.tune.problem import TuningProblem
 
 Floats = npt.NDArray[np.float64]
@@ -74,11 +76,18 @@ class HiltOptions:
     """Draws of the posterior for each choice."""
     published_faults: bool = True
     """Start from the published faults of TVM's runtime; else learn them from failures."""
+    machine: str = ""
+    """Costs of the board's machine as `hilt silicon fit` keeps them, one line of JSON; runs take the kept ones."""
 
     def __post_init__(self) -> None:
         require(self.stop_at > 0, f"stop_at is more than 0, not {self.stop_at}")
         require(1 <= self.memories <= 256, f"memories is from 1 to 256, not {self.memories}")
         require(16 <= self.draws <= 1 << 16, f"draws is from 16 to 65536, not {self.draws}")
+        if self.machine:
+            try:
+                MachineParameters.from_text(self.machine)
+            except SimulatorError as error:
+                raise TunerOptionError(str(error)) from None
 
 
 class HiltTuner:
@@ -304,7 +313,8 @@ class HiltTuner:
     @cached_property
     def _initial_design(self) -> InitialDesign:
         options = self._options
-        return initial_design_of(self._problem, self._candidates, options.memories, options.published_faults)
+        machine = MachineParameters.from_text(options.machine) if options.machine else None
+        return initial_design_of(self._problem, self._candidates, options.memories, options.published_faults, machine)
 
     @cached_property
     def _validity(self) -> Validity:
