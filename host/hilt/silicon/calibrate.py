@@ -56,7 +56,7 @@ class _Cost:
 _COSTS = (
     _Cost(("hit_bytes", "store_bytes"), 1.0, 0.5),
     _Cost(("miss_bytes",), 0.5, 0.5),
-    _Cost(("cache_bytes",), 65536.0, 0.5),
+    _Cost(("cache_bytes",), 65536.0, 0.15),  # the part's data sheet says its size
     _Cost(("load_start", "store_start"), 3.0, 1.0),
     _Cost(("load_row",), 3.0, 0.7),
     _Cost(("store_row",), 3.0, 0.7),
