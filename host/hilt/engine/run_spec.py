@@ -107,7 +107,7 @@ def make_run(settings: RunSpec, board: BoardDescription, campaign: str | None = 
         bitstream=board.bitstream,
         clock_hz=board.clock_hz,
         tuner=tune.canonical_tuner(settings.tuner),
-        tuner_options=tune.resolve_options(settings.tuner, **_options(settings, board)),
+        tuner_options=_options(settings, board),
         seed=settings.seed,
         checks=settings.checks,
         space_kind=settings.space_kind,
@@ -129,13 +129,14 @@ def make_run(settings: RunSpec, board: BoardDescription, campaign: str | None = 
 
 
 def _options(settings: RunSpec, board: BoardDescription) -> dict[str, object]:
-    """Return the tuner's options with the machine that measurements gave for the bitstream, as long as none is set.
+    """Return the tuner's options, and the machine that measurements gave for the bitstream unless another is set.
 
-    Raises KeptMachineError.
+    Raises UnknownTunerError, TunerOptionError, KeptMachineError.
     """
-    options = dict(settings.tuner_options)
-    if "machine" not in options and "machine" in tune.resolve_options(settings.tuner):
-        machine = kept_machine(board.bitstream)
+    options = dict(tune.resolve_options(settings.tuner, **settings.tuner_options))
+    if "machine" in options and not options["machine"]:
+        del options["machine"]
+        machine = None if "machine" in settings.tuner_options else kept_machine(board.bitstream)
         if machine is not None:
             options["machine"] = machine.to_text()
     return options

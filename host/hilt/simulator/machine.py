@@ -7,7 +7,6 @@ design; `hilt.simulator.builds` holds those that measurements gave.
 from __future__ import annotations
 
 import ctypes
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from enum import IntEnum
@@ -79,17 +78,17 @@ class MachineParameters:
                 "machine parameter hit_bytes or miss_bytes is 0; a memory moves more than 0 bytes a cycle"
             )
 
-
     def to_text(self) -> str:
-        """Return the costs as one line of JSON."""
-        return json.dumps(asdict(self), separators=(",", ":"))
+        """Return the costs as `name:cost` with commas between, as a tuner's option holds them."""
+        return ",".join(f"{name}:{cost!r}" for name, cost in asdict(self).items())
 
     @classmethod
     def from_text(cls, text: str) -> MachineParameters:
         """Return the machine that to_text wrote. Raises SimulatorError for any other text."""
         try:
-            return cls(**{name: float(value) for name, value in json.loads(text).items()})
-        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            pairs = [pair.split(":") for pair in text.split(",")]
+            return cls(**{name: float(cost) for name, cost in pairs})
+        except (ValueError, TypeError) as error:
             raise SimulatorError(f"machine parameters {text[:80]!r} cannot be read: {error}") from error
 
 

@@ -77,7 +77,7 @@ class HiltOptions:
     published_faults: bool = True
     """Start from the published faults of TVM's runtime; else learn them from failures."""
     machine: str = ""
-    """Costs of the board's machine as `hilt silicon fit` keeps them, one line of JSON; runs take the kept ones."""
+    """Costs of the board's machine as `hilt silicon fit` keeps them; runs take the kept ones."""
 
     def __post_init__(self) -> None:
         require(self.stop_at > 0, f"stop_at is more than 0, not {self.stop_at}")
