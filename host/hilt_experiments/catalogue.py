@@ -38,6 +38,10 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "sides": Experiment("hilt's certainty where a step hides the best from the twin", "ours", "sides:sides", (15, 100)),
     "trials": Experiment("trials to within 1 % over AutoTVM's, every tuner", "ours", "headline:headline", (16, 120)),
+    "baselines": Experiment(
+        "hilt beside orders that learn nothing, hard layers apart", "ours", "baselines:baselines", (6, 40)
+    ),
+    "ablations": Experiment("hilt without each of its parts", "ours", "baselines:ablations", (4, 30)),
     "mismatch": Experiment("the same on boards that a twin does not know", "ours", "headline:mismatch", (26, 600)),
     "informed": Experiment("hilt with and without the published rules of TVM", "ours", "headline:informed", (1, 20)),
     "overhead": Experiment("a tuner's own seconds in a run of 750 trials", "ours", "headline:overhead", (3, 10)),

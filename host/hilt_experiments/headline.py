@@ -49,13 +49,13 @@ def headline(bench: Bench) -> None:
     if len(contenders) < len(CONTENDERS):
         bench.report(f"{_SLOW} is left out: it takes five times as long as all others together; --full has it")
     contenders = [*contenders, SMALL_PLANS, *bench.added()]
-    _hold(bench, [HOME_BOARD], bench.workloads(EVIDENCE, EVIDENCE), contenders)
+    hold(bench, [HOME_BOARD], bench.workloads(EVIDENCE, EVIDENCE), contenders)
 
 
 def mismatch(bench: Bench) -> None:
     """Hold the experiment on the mismatched boards: latency, bandwidth, jitter, clock and hazards."""
     contenders = [each for each in CONTENDERS if bench.settings.full or each.tuner in (BASELINE, "hilt")]
-    _hold(bench, list(MISMATCHED), bench.workloads(EVIDENCE, EVIDENCE), [*contenders, *bench.added()])
+    hold(bench, list(MISMATCHED), bench.workloads(EVIDENCE, EVIDENCE), [*contenders, *bench.added()])
 
 
 def informed(bench: Bench) -> None:
@@ -87,19 +87,28 @@ def peers(bench: Bench) -> None:
     _plot(bench, results, "trials")
 
 
-def _hold(bench: Bench, boards: Sequence[str], workloads: Sequence[str], contenders: Sequence[Contender]) -> None:
+def hold(
+    bench: Bench,
+    boards: Sequence[str],
+    workloads: Sequence[str],
+    contenders: Sequence[Contender],
+    name: str = "trials",
+    levels: Sequence[Checks] = LEVELS,
+) -> None:
+    """Run every contender on every dataset of the boards, and report, tabulate and plot the trials to 1 %."""
     seeds = bench.seeds(5, 20)
     rows: list[dict[str, Any]] = []
     summary: list[dict[str, Any]] = []
     for board in boards:
-        for checks in bench.levels(LEVELS):
-            subjects = usable(bench, [subject(name, board, checks) for name in workloads])
+        for checks in bench.levels(levels):
+            subjects = usable(bench, [subject(each, board, checks) for each in workloads])
             results = bench.runs(subjects, contenders, _TO_OPTIMUM, seeds, _protocols(contenders))
             rows += convergence_rows(results)
-            summary += _summarise(bench, results, f"{board}, {checks}")
-            _plot(bench, results, f"{board}_{checks}")
-    bench.table("trials", rows)
-    bench.table("summary", summary)
+            where = f"{board}, {checks}" if name == "trials" else f"{name}, {board}, {checks}"
+            summary += _summarise(bench, results, where)
+            _plot(bench, results, f"{board}_{checks}" if name == "trials" else f"{name}_{board}_{checks}")
+    bench.table(name, rows)
+    bench.table("summary" if name == "trials" else f"{name}_summary", summary)
 
 
 def _protocols(contenders: Sequence[Contender]) -> dict[str, Protocol]:

@@ -39,6 +39,9 @@ _MOST_RUNS = 1000
 """The most repeats of a trial, and runs averaged in each, in the board's protocol."""
 
 
+_OPTIONAL = ("machine", "without")
+"""Options of the tuner hilt that a run records only where they are set."""
+
 Choice = TypeVar("Choice", SpaceName, CheckLevel)
 
 
@@ -134,12 +137,10 @@ def _options(settings: RunSpec, board: BoardDescription) -> dict[str, object]:
     Raises UnknownTunerError, TunerOptionError, KeptMachineError.
     """
     options = dict(tune.resolve_options(settings.tuner, **settings.tuner_options))
-    if "machine" in options and not options["machine"]:
-        del options["machine"]
-        machine = None if "machine" in settings.tuner_options else kept_machine(board.bitstream)
-        if machine is not None:
-            options["machine"] = machine.to_text()
-    return options
+    if options.get("machine") == "" and "machine" not in settings.tuner_options:
+        machine = kept_machine(board.bitstream)
+        options["machine"] = "" if machine is None else machine.to_text()
+    return {name: value for name, value in options.items() if name not in _OPTIONAL or value}
 
 
 def _check_recorded(settings: RunSpec, workload: schedule.Workload, orders: int, board: BoardDescription) -> None:

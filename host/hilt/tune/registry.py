@@ -14,6 +14,7 @@ from hilt.tune import plugins
 from hilt.tune.autotvm.tree_gru import TreeGRUOptions, treegru
 from hilt.tune.autotvm.trees import AutoTVMOptions, autotvm
 from hilt.tune.feedback import Tuner
+from hilt.tune.fixed_order import OrderOptions, OrderTuner
 from hilt.tune.genetic_tuner import GeneticOptions, GeneticTuner
 from hilt.tune.glimpse.tuner import GlimpseOptions, GlimpseTuner
 from hilt.tune.hardware_aware.tuner import HardwareAwareOptions, hardware_aware
@@ -72,6 +73,7 @@ _TUNERS = {
         "trained on other layers and VTAs, guided by the target's figures", GlimpseOptions, GlimpseTuner, _TREES
     ),
     "ga": _Entry("TVM's genetic algorithm: generations of 100", GeneticOptions, _ga),
+    "order": _Entry("what compiles, in an order that learns nothing: a baseline", OrderOptions, OrderTuner),
     "grid": _Entry("every configuration in the order of its index", GridOptions, _grid),
 }
 

@@ -6,7 +6,7 @@ problem share it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from hilt.tune.model_guided.candidates import Candidates
 from hilt.tune.model_guided.lowered import LoweredPrograms
 from hilt.tune.model_guided.machines import (
     Machine,
+    StructuralMachine,
     TwinMachine,
     measured_machine,
     public_machines,
@@ -41,6 +42,8 @@ _RELEVANT = 0.1
 A row that lies further behind with every tried memory is predicted with the assumed one alone.
 """
 _STRUCTURAL_ROUNDS = 2
+PARTS = frozenset({"twin", "machines", "openings", "validity", "exact"})
+"""Parts of the tuner that an ablation may leave out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,58 +66,79 @@ class InitialDesign:
     candidates: Candidates
     failure_priors: list[FailurePrior]
     hypotheses: list[Hypotheses]
-    """The hypotheses, the twin's first."""
+    """The hypotheses; the twin's first, unless it is left out."""
     rows: Rows
     """Rows that all hypotheses predict."""
     parts: Parts
 
 
-def initial_design_of(
-    problem: TuningProblem,
-    candidates: Candidates,
-    memories: int,
-    published_faults: bool,
-    machine: MachineParameters | None = None,
-) -> InitialDesign:
-    """Return the initial design for the problem's candidates, at least one; the options are those of HiltOptions."""
-    key = ("hilt's initial design", memories, published_faults, machine)
-    return problem.once(key, lambda: _initial_design(problem, candidates, memories, published_faults, machine))
+@dataclass(frozen=True)
+class DesignChoices:
+    """The options of HiltOptions that the design depends on."""
+
+    memories: int = 8
+    published_faults: bool = True
+    machine: MachineParameters | None = None
+    left_out: frozenset[str] = frozenset()
+    """Names of PARTS."""
 
 
-def _initial_design(
-    problem: TuningProblem,
-    candidates: Candidates,
-    memories: int,
-    published_faults: bool,
-    measured: MachineParameters | None,
-) -> InitialDesign:
-    known = failure_priors(problem, candidates.indices, candidates.hidden, published_faults)
+def initial_design_of(problem: TuningProblem, candidates: Candidates, choices: DesignChoices) -> InitialDesign:
+    """Return the initial design for the problem's candidates, at least one."""
+    key = ("hilt's initial design", choices)
+    return problem.once(key, lambda: _initial_design(problem, candidates, choices))
+
+
+def _initial_design(problem: TuningProblem, candidates: Candidates, choices: DesignChoices) -> InitialDesign:
+    known = failure_priors(problem, candidates.indices, candidates.hidden, choices.published_faults)
+    if "validity" in choices.left_out:
+        known = known[:1]
     lowered = LoweredPrograms(problem, candidates.indices)
     twin = TwinMachine(
         problem.accelerator, predictor_for(problem, lowered, candidates.analytic_model), candidates.analytic_model
     )
-    rough = StructuralEstimate(candidates.hidden)
-    timing = _timing(lowered, rough)
-    families: list[Machine] = [
-        *structural_families(timing, rough, problem.accelerator),
-        *public_machines(timing, rough, problem.accelerator),
-        *([] if measured is None else [measured_machine(timing, rough, measured)]),
-    ]
-    shortlists = []
-    for machine in [twin, *families]:
-        shortlist = Shortlist(candidates, lowered, machine)
-        if machine is twin:
-            shortlist.open(machine.openings)
-        else:
-            shortlist.open(machine.openings, _STRUCTURAL_ROUNDS)
-        shortlists.append(shortlist)
+    families = _families(problem, candidates, lowered, choices)
+    machines: list[Machine] = [*([] if "twin" in choices.left_out else [twin]), *families]
+    shortlists = [_opened(candidates, lowered, machine) for machine in machines]
     rows = np.unique(np.concatenate([shortlist.rows for shortlist in shortlists]))
-    found = [_twin_hypotheses(twin, shortlists[0], rows, hypotheses(problem.accelerator, memories))]
-    for machine, shortlist in zip(families, shortlists[1:], strict=True):
+    found = []
+    for machine, shortlist in zip(machines, shortlists, strict=True):
+        if machine is twin:
+            found.append(_twin_hypotheses(twin, shortlist, rows, hypotheses(problem.accelerator, choices.memories)))
+            continue
         some = shortlist.include(rows)
-        points = spread(machine, memories)
+        points = spread(machine, choices.memories)
         found.append(Hypotheses(machine, shortlist, shortlist.exact(some, points), some, points))
     return InitialDesign(candidates, known, found, rows, Parts(candidates))
+
+
+def _families(
+    problem: TuningProblem, candidates: Candidates, lowered: LoweredPrograms, choices: DesignChoices
+) -> list[StructuralMachine]:
+    """Return the machines that are built otherwise than the twin, the bitstream's own last."""
+    if "machines" in choices.left_out:
+        return []
+    rough = StructuralEstimate(candidates.hidden)
+    timing = _timing(lowered, rough)
+    families = [
+        *structural_families(timing, rough, problem.accelerator),
+        *public_machines(timing, rough, problem.accelerator),
+    ]
+    if choices.machine is not None:
+        families.append(measured_machine(timing, rough, choices.machine))
+    if "openings" in choices.left_out:
+        families = [replace(machine, openings=machine.prior[None]) for machine in families]
+    return families
+
+
+def _opened(candidates: Candidates, lowered: LoweredPrograms, machine: Machine) -> Shortlist:
+    """Return a machine's shortlist after its first predictions."""
+    shortlist = Shortlist(candidates, lowered, machine)
+    if isinstance(machine, TwinMachine):
+        shortlist.open(machine.openings)
+    else:
+        shortlist.open(machine.openings, _STRUCTURAL_ROUNDS)
+    return shortlist
 
 
 def _timing(lowered: LoweredPrograms, rough: StructuralEstimate) -> Timing:

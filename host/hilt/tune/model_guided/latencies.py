@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from hilt.tune.model_guided.gaussian_process import GaussianProcess, Inputs, Kernel
 from hilt.tune.model_guided.initial_design import InitialDesign
+from hilt.tune.model_guided.machines import TwinMachine
 from hilt.tune.model_guided.posterior import FAR_ERROR, MachineFit, Posterior
 
 Floats = npt.NDArray[np.float64]
@@ -125,8 +126,8 @@ class Latencies:
         return fit.machine.estimate(fit.coordinates)
 
     def mismatch(self, measured: dict[int, float]) -> tuple[float | None, float | None]:
-        """Return the median of measured over the twin's latency, and its logarithm's deviation; None before any fit."""
-        if not self._posterior.components:
+        """Return the median of measured over the twin's latency, and its logarithm's deviation; None without any."""
+        if not self._posterior.components or not isinstance(self._fits[0].machine, TwinMachine):
             return None, None
         rows = np.array(list(measured), dtype=np.int64)
         off = np.array(list(measured.values())) - self._fits[0].prediction.base[rows]

@@ -17,7 +17,7 @@ from hilt.tune.assessment import Assessment, Stop
 from hilt.tune.feedback import Feedback
 from hilt.tune.model_guided.candidates import Candidates, candidates_of
 from hilt.tune.model_guided.coverage import AVERSION, choose, confidence, covering
-from hilt.tune.model_guided.initial_design import InitialDesign, initial_design_of
+from hilt.tune.model_guided.initial_design import PARTS, DesignChoices, InitialDesign, initial_design_of
 from hilt.tune.model_guided.latencies import Latencies
 from hilt.tune.model_guided.parts import Parts
 from hilt.tune.model_guided.shortlist import NEAR
@@ -76,6 +76,8 @@ class HiltOptions:
     """Draws of the posterior for each choice."""
     published_faults: bool = True
     """Start from the published faults of TVM's runtime; else learn them from failures."""
+    without: str = ""
+    """Parts to leave out, for ablations, with commas between: twin, machines, openings, validity, exact."""
     machine: str = ""
     """Costs of the board's machine as `hilt silicon fit` keeps them; runs take the kept ones."""
 
@@ -83,11 +85,19 @@ class HiltOptions:
         require(self.stop_at > 0, f"stop_at is more than 0, not {self.stop_at}")
         require(1 <= self.memories <= 256, f"memories is from 1 to 256, not {self.memories}")
         require(16 <= self.draws <= 1 << 16, f"draws is from 16 to 65536, not {self.draws}")
+        unknown = self.parts_left_out - PARTS
+        require(not unknown, f"without names {', '.join(sorted(unknown))}; the parts are {', '.join(sorted(PARTS))}")
+        require(not {"twin", "machines"} <= self.parts_left_out, "without leaves no machine; keep twin or machines")
         if self.machine:
             try:
                 MachineParameters.from_text(self.machine)
             except SimulatorError as error:
                 raise TunerOptionError(str(error)) from None
+
+    @property
+    def parts_left_out(self) -> frozenset[str]:
+        """The names in `without`."""
+        return frozenset(name.strip() for name in self.without.split(",") if name.strip())
 
 
 class HiltTuner:
@@ -205,6 +215,8 @@ class HiltTuner:
     def _sharpen(self) -> None:
         """Predict exactly the rows that would be worth trials only because their predictions are not exact."""
         lengths = self._candidates.hidden.column("instructions.all")
+        if "exact" in self._options.parts_left_out:
+            return
         while self._measured and self._sharpened < _MOST_SHARPENED:
             rows, better = self._latencies.rows, self._better()
             doubtful = np.where(self._latencies.estimated() & self._candidates.short[rows], better, 0.0)
@@ -314,7 +326,8 @@ class HiltTuner:
     def _initial_design(self) -> InitialDesign:
         options = self._options
         machine = MachineParameters.from_text(options.machine) if options.machine else None
-        return initial_design_of(self._problem, self._candidates, options.memories, options.published_faults, machine)
+        choices = DesignChoices(options.memories, options.published_faults, machine, options.parts_left_out)
+        return initial_design_of(self._problem, self._candidates, choices)
 
     @cached_property
     def _validity(self) -> Validity:

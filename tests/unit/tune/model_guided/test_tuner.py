@@ -13,6 +13,7 @@ from hilt.simulator.device import MemoryModel
 from hilt.simulator.toolchain import MissingToolError
 from hilt.trial import Outcome
 from hilt.tune import Feedback, Stop, TuningProblem
+from hilt.tune.model_guided.initial_design import PARTS
 from hilt.tune.model_guided.tuner import HiltOptions, HiltTuner
 from hilt.tune.options import TunerOptionError
 from hilt.virtual.board_model import board_model
@@ -193,3 +194,19 @@ def test_options_that_cannot_be_are_refused() -> None:
         HiltOptions(stop_at=0.0)
     with pytest.raises(TunerOptionError, match="draws is from 16"):
         HiltOptions(draws=1)
+    with pytest.raises(TunerOptionError, match="without names memory; the parts are exact, machines"):
+        HiltOptions(without="twin,memory")
+    with pytest.raises(TunerOptionError, match="keep twin or machines"):
+        HiltOptions(without="twin, machines")
+    with pytest.raises(TunerOptionError, match="cannot be read"):
+        HiltOptions(machine="fast")
+
+
+@pytest.mark.parametrize("part", sorted(PARTS))
+def test_without_a_part_it_still_proposes_what_compiles(problem: TuningProblem, part: str) -> None:
+    tuner = HiltTuner(problem, 1, HiltOptions(without=part))
+    first = tuner.ask(8)
+    tuner.tell([Feedback(index, Outcome.OK, 100.0 + index % 7) for index in first])
+    second = tuner.ask(8)
+    assert len(set(first + second)) == 16 and problem.compiles[first + second].all()
+    assert (tuner.assessment().board_over_twin is None) == (part == "twin")
