@@ -89,7 +89,7 @@ def write_autotvm_log(store: Store, result: CampaignResult, path: Path, target: 
         parameters = VTAParameters.from_name(layer.run.parameters)
         name = target or target_of(layer.run.board)
         try:
-            exported = export_run(layer.run, store.trials(layer.run.uuid), parameters, name)
+            exported = export_run(layer.run, store.reported(layer.run.uuid), parameters, name)
         except WorkloadError as error:
             notes.append(f"{layer.layer.name} is not in the AutoTVM log: {error}")
             continue

@@ -49,7 +49,7 @@ def tvm_layers(store: Store, result: CampaignResult) -> list[TvmLayer]:
     """Return the layers of a campaign as TVM would run them with its log."""
     return [
         replace(
-            tvm_layer(layer.run, store.trials(layer.run.uuid), layer.best, layer.layer.count), name=layer.layer.name
+            tvm_layer(layer.run, store.reported(layer.run.uuid), layer.best, layer.layer.count), name=layer.layer.name
         )
         for layer in result.layers
         if layer.run is not None

@@ -92,7 +92,7 @@ def print_for_run(home: Path, uuid: str) -> None:
 
     with Store(database_path(home)) as store:
         run = store.run(uuid)
-        trials, best = store.trials(uuid), store.best(uuid)
+        trials, best = store.reported(uuid), store.best(uuid)
     path = RunFiles(home, uuid).directory / LOG
     write_log(path, export_run(run, trials, VTAParameters.from_name(run.parameters), target_of(run.board)).records)
     print_tvm_layers([tvm_layer(run, trials, best)])

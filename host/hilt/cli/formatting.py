@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from hilt.cli.plain_text import plain
-from hilt.store import Campaign, Run, RunState, Store, Trial
+from hilt.store import Campaign, Confirmed, Run, RunState, Store, Trial
 from hilt.store.labels import Labels, labels_of
 from hilt.trial import Outcome
 
@@ -74,7 +74,7 @@ def outcomes_text(store: Store, run: Run) -> list[tuple[str, int, str]]:
     return rows
 
 
-def best_json(run: Run, best: Trial | None) -> dict[str, Any] | None:
+def best_json(run: Run, best: Trial | None, confirmed: Confirmed | None = None) -> dict[str, Any] | None:
     """`configuration` is knob values by name, `index` its number in the space, `number` the trial's in its run."""
     if best is None or best.microseconds is None:
         return None
@@ -87,7 +87,15 @@ def best_json(run: Run, best: Trial | None) -> dict[str, Any] | None:
         "gops": run.gops(best.microseconds),
         "percent_of_bound": run.percent_of_bound(best.microseconds),
         "verified": best.verified,
+        **_confirmed_json(confirmed),
     }
+
+
+def _confirmed_json(confirmed: Confirmed | None) -> dict[str, Any]:
+    """Return how often a latency was confirmed, and its spread as a share; 0 and None where it was measured once."""
+    if confirmed is None:
+        return {"confirmed": 0, "spread": None}
+    return {"confirmed": len(confirmed.latencies), "spread": confirmed.spread}
 
 
 def labels_json(labels: Labels) -> dict[str, Any]:
@@ -99,6 +107,10 @@ def labels_text(labels: Labels) -> str:
     """Return tags and note in one line; empty if there are none."""
     parts = [f"#{tag}" for tag in labels.tags] + ([plain(labels.note)] if labels.note else [])
     return " ".join([*parts, *(["(archived)"] if labels.archived else [])])
+
+
+def _confirmation(store: Store, run: Run, best: Trial | None) -> Confirmed | None:
+    return None if best is None else store.confirmations(run.uuid).get(best.ordinal)
 
 
 def run_json(store: Store, run: Run, running: bool, labels: Labels | None = None) -> dict[str, Any]:
@@ -117,5 +129,5 @@ def run_json(store: Store, run: Run, running: bool, labels: Labels | None = None
         "budget": run.budget,
         "valid": summary.valid,
         "outcomes": {str(outcome): count for outcome, count in store.counts(run.uuid).items()},
-        "best": best_json(run, summary.best),
+        "best": best_json(run, summary.best, _confirmation(store, run, summary.best)),
     }

@@ -44,11 +44,11 @@ def _export_run(store: Store, run: Run, file: Path, target: str | None) -> None:
     from hilt.vta.parameters import VTAParameters
 
     name = target or target_of(run.board)
-    exported = export_run(run, store.trials(run.uuid), VTAParameters.from_name(run.parameters), name)
+    exported = export_run(run, store.reported(run.uuid), VTAParameters.from_name(run.parameters), name)
     write_log(file, exported.records)
     typer.echo(f"{len(exported.records)} trials of run {short(run.uuid)} for TVM's target {name}, to {file}")
     _print_left_out(exported.left_out)
-    print_tvm_layers([tvm_layer(run, store.trials(run.uuid), store.best(run.uuid))])
+    print_tvm_layers([tvm_layer(run, store.reported(run.uuid), store.best(run.uuid))])
 
 
 def _export_campaign(store: Store, campaign: Campaign, file: Path, target: str | None) -> None:

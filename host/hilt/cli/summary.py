@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from statistics import median
-
 from hilt.cli.formatting import knobs_text, latency_text, outcomes_text, short, state_text
 from hilt.engine.campaign_results import RunNames
 from hilt.measure import DATASET_PREFIX
-from hilt.store import DRIFT_TOLERANCE, Purpose, Run, RunState, Store, Trial, confirmed_latencies, largest_drift
+from hilt.store import DRIFT_TOLERANCE, Run, RunState, Store, Trial, largest_drift
 from hilt.trial import Outcome
 
 
@@ -54,16 +52,13 @@ def summary_text(store: Store, run: Run, *, running: bool = False) -> str:
 
 def _measured_again(store: Store, run: Run, best: Trial) -> list[str]:
     """Return the repeated measurements of the best trial and the board's drift, where latencies vary."""
-    rows = store.remeasurements(run.uuid)
-    figures = [row.microseconds for row in rows if row.purpose is Purpose.CONFIRMATION and row.ordinal == best.ordinal]
+    confirmed = store.confirmations(run.uuid)
     lines = []
-    if figures:
-        middle = median(figures)
-        half = 50 * (max(figures) - min(figures)) / middle
-        others = len(confirmed_latencies(rows)) - 1
-        times = f"{len(figures)} times in turn with {others} others"
-        lines.append(f"  measured again {times}: {middle:,.1f} µs (± {half:.1f}%)")
-    if (drift := largest_drift(rows)) > DRIFT_TOLERANCE:
+    if best.ordinal in confirmed:
+        own = confirmed[best.ordinal]
+        times = f"{len(own.latencies)} times in turn with {len(confirmed) - 1} others"
+        lines.append(f"  the median, measured again {times} (± {100 * own.spread:.1f}%)")
+    if (drift := largest_drift(store.remeasurements(run.uuid))) > DRIFT_TOLERANCE:
         share = f"{100 * drift:.1f}%"
         lines.append(f"  the board drifted by up to {share} during this run: differences below that say nothing")
     return lines

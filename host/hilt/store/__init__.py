@@ -15,13 +15,14 @@ from hilt.store.errors import (
     UnknownRunError,
 )
 from hilt.store.records import Campaign, Run, RunState, RunSummary, Slice
-from hilt.store.remeasurements import DRIFT_TOLERANCE, Purpose, Remeasurement, confirmed_latencies, largest_drift
+from hilt.store.remeasurements import DRIFT_TOLERANCE, Confirmed, Purpose, Remeasurement, largest_drift
 from hilt.trial import Trial
 
 __all__ = [
     "DRIFT_TOLERANCE",
     "AmbiguousRunError",
     "Campaign",
+    "Confirmed",
     "CorruptStoreError",
     "NewerStoreError",
     "Purpose",
@@ -35,7 +36,6 @@ __all__ = [
     "StoreWriteError",
     "Trial",
     "UnknownRunError",
-    "confirmed_latencies",
     "database_path",
     "largest_drift",
 ]

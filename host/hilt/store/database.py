@@ -14,7 +14,7 @@ from typing import Any
 
 from hilt.store.errors import AmbiguousRunError, StoreError, UnknownRunError, corrupt, explained
 from hilt.store.records import Campaign, Run, RunState, RunSummary
-from hilt.store.remeasurements import Purpose, Remeasurement, confirmed_latencies
+from hilt.store.remeasurements import Confirmed, Purpose, Remeasurement, confirmations, with_confirmations
 from hilt.store.rows import (
     CAMPAIGN_COLUMNS,
     RUN_COLUMNS,
@@ -292,6 +292,14 @@ class Store:
         )
         return [Remeasurement(Purpose(row[0]), *row[1:]) for row in self.rows(query, uuid)]
 
+    def confirmations(self, uuid: str) -> dict[int, Confirmed]:
+        """Return the latencies of the trials that were measured again at the end, by trial number."""
+        return confirmations(self.remeasurements(uuid))
+
+    def reported(self, uuid: str) -> list[Trial]:
+        """Return the trials for others to choose from: with confirmed latencies, without lucky ones."""
+        return with_confirmations(self.trials(uuid), self.remeasurements(uuid))
+
     def fastest(self, uuid: str, count: int) -> list[Trial]:
         """Return the `count` fastest verified trials as first measured; the earlier of two equals first."""
         query = (
@@ -303,12 +311,12 @@ class Store:
     def best(self, uuid: str) -> Trial | None:
         """Return the fastest trial whose whole output was compared and right; the earlier of two equals.
 
-        Where the best trials were measured again at the end, that decides; the trial keeps its recorded latency.
+        Where the best trials were measured again at the end, that decides, and the trial has the latencies of then.
         """
-        confirmed = confirmed_latencies(self.remeasurements(uuid))
+        confirmed = self.confirmations(uuid)
         if confirmed:
-            winner = min(confirmed, key=lambda ordinal: (confirmed[ordinal], ordinal))
-            return self.trials(uuid, winner, 1)[0]
+            winner = min(confirmed, key=lambda ordinal: (confirmed[ordinal].microseconds, ordinal))
+            return confirmed[winner].replacing(self.trials(uuid, winner, 1)[0])
         found = self.fastest(uuid, 1)
         return found[0] if found else None
 

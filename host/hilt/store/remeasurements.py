@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import median
+
+from hilt.trial import Trial
 
 DRIFT_TOLERANCE = 0.02
 """A reference whose latency is so much off its first one is said to have drifted."""
@@ -27,13 +29,50 @@ class Remeasurement:
     board: str
 
 
-def confirmed_latencies(rows: Iterable[Remeasurement]) -> dict[int, float]:
-    """Return the median microseconds of the confirmation by trial number."""
+@dataclass(frozen=True)
+class Confirmed:
+    """The latencies of a trial that was measured again at the end of a run, in microseconds."""
+
+    latencies: tuple[float, ...]
+
+    @property
+    def microseconds(self) -> float:
+        """The median."""
+        return median(self.latencies)
+
+    @property
+    def spread(self) -> float:
+        """Half of the range over the median, as in 0.02."""
+        return (max(self.latencies) - min(self.latencies)) / 2 / self.microseconds
+
+    def replacing(self, trial: Trial) -> Trial:
+        """Return the trial with these latencies in place of the first, luckiest ones."""
+        return replace(trial, microseconds=self.microseconds, repeats=self.latencies)
+
+
+def confirmations(rows: Iterable[Remeasurement]) -> dict[int, Confirmed]:
+    """Return the confirmation by trial number."""
     found: dict[int, list[float]] = {}
     for row in rows:
         if row.purpose is Purpose.CONFIRMATION:
             found.setdefault(row.ordinal, []).append(row.microseconds)
-    return {ordinal: median(values) for ordinal, values in found.items()}
+    return {ordinal: Confirmed(tuple(values)) for ordinal, values in found.items()}
+
+
+def with_confirmations(trials: Iterable[Trial], rows: Iterable[Remeasurement]) -> list[Trial]:
+    """Return trials with confirmed latencies where there are any.
+
+    A latency below that of the confirmed best that was not measured again is luck: such a trial is left out.
+    """
+    confirmed = confirmations(rows)
+    best = min((each.microseconds for each in confirmed.values()), default=0.0)
+    found = []
+    for trial in trials:
+        if trial.ordinal in confirmed:
+            found.append(confirmed[trial.ordinal].replacing(trial))
+        elif trial.microseconds is None or trial.microseconds >= best:
+            found.append(trial)
+    return found
 
 
 def largest_drift(rows: Iterable[Remeasurement]) -> float:

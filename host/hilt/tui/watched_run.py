@@ -73,6 +73,8 @@ class WatchedRun:
                     self.view.apply(event)
                     if isinstance(event, TunerUpdated):
                         self.tuner = event
+                    if isinstance(event, Finished):  # the best trials were measured again, which no event says
+                        self.view.best = self.store.best(self.uuid)
                 self.trials.add(event.trial for event in events if isinstance(event, TrialRecorded))
                 self._add_history(events)
             case EngineGone() if self.view is not None:

@@ -14,7 +14,7 @@ from hilt.engine.errors import BoardLostError
 from hilt.engine.events import EngineCommand, Logged
 from hilt.engine.run_control import Control
 from hilt.measure import Request
-from hilt.store import Purpose, confirmed_latencies, largest_drift
+from hilt.store import Purpose, largest_drift
 from hilt.trial import Outcome, Result, Verification
 from hilt.tune import Feedback
 
@@ -72,7 +72,13 @@ def test_the_winner_is_named_after_all_have_taken_turns(bench: Bench, monkeypatc
     order = [ordinal[each] for each in (LUCKY, *sorted(set(tried) - {LUCKY})[:2])]
     expected = [(each, 9000 + turn) for turn in range(remeasure.ROUNDS) for each in order]
     assert [(int(n), int(attempt)) for n, attempt in turns] == expected
-    assert confirmed_latencies(bench.store.remeasurements(UUID))[ordinal[LUCKY]] == 1000.0 + LUCKY
+    confirmed = bench.store.confirmations(UUID)
+    assert confirmed[ordinal[LUCKY]].microseconds == 1000.0 + LUCKY
+    assert best.microseconds == confirmed[best.ordinal].microseconds and len(best.repeats) == remeasure.ROUNDS
+    reported = {trial.index: trial for trial in bench.store.reported(UUID)}
+    assert reported[LUCKY].microseconds == 1000.0 + LUCKY
+    fastest = min((trial for trial in reported.values() if trial.verified), key=lambda each: each.microseconds or 0)
+    assert fastest.index == best.index
     assert any("measured again in turn" in event.text for event in bench.events if isinstance(event, Logged))
     assert len(bench.trials) == BUDGET
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hilt.engine.event_log import EventLog
 from hilt.engine.events import BoardChanged, Event, Finished, Logged, StateChanged
 from hilt.engine.run_files import RunFiles
-from hilt.store import RunState, Store, Trial, database_path
+from hilt.store import Purpose, Remeasurement, RunState, Store, Trial, database_path
 from hilt.trial import Outcome, Verification
 from hilt.tui.messages import EventsArrived, RunLoaded
 from hilt.tui.run_view import Link, RunView
@@ -112,3 +112,16 @@ def test_who_watches_has_the_lines_that_one_who_comes_later_reads(tmp_path: Path
         tell(end)
         later = WatchedRun(tmp_path, store, UUID, lambda message: None)
     assert list(watch.history) == list(later.history) == [*first, pause, end, *second, pause, end]
+
+
+def test_the_best_of_a_finished_run_is_the_confirmed_one(tmp_path: Path) -> None:
+    make_run(tmp_path)
+    with Store(database_path(tmp_path)) as store:
+        store.record(UUID, [trial(0, 5), trial(1, 6)])
+        watched = WatchedRun(tmp_path, store, UUID, lambda message: None)
+        watched.take(RunLoaded(RunView.load(store, UUID, Link.ATTACHED)))
+        for ordinal, latency in ((0, 9.0), (1, 7.0)):
+            store.record_remeasurement(UUID, Remeasurement(Purpose.CONFIRMATION, 0, ordinal, latency, "desk"))
+        watched.take(EventsArrived([Finished(RunState.FINISHED, "", None)]))
+        assert watched.view is not None and watched.view.best is not None
+        assert (watched.view.best.ordinal, watched.view.best.microseconds) == (1, 7.0)

@@ -54,7 +54,7 @@ def export(store: Store, uuid: str, kind: ExportKind, path: Path, screen: str) -
 
         write_run_report(path, store, store.run(uuid))
         return f"the report, to {path}"
-    run, trials = store.run(uuid), store.trials(uuid)
+    run, trials = store.run(uuid), store.reported(uuid)
     if kind is ExportKind.AUTOTVM:
         target = target_of(run.board)
         exported = export_run(run, trials, VTAParameters.from_name(run.parameters), target)
