@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hilt.network.core_speed import StepWork, pack_work, unpack_work
+from hilt.network.core_speed import StepWork, node_work, pack_work, packed_work, unpack_work
 from hilt.network.graph import Graph, Node
-from hilt.network.layer_forms import PoolLayer, VtaLayer
+from hilt.network.layer_forms import TiledLayer, VtaLayer
 from hilt.network.processor import ProcessorSpeed
 from hilt.vta.layout import blocks
 from hilt.vta.parameters import VTAParameters
@@ -15,7 +15,7 @@ from hilt.vta.parameters import VTAParameters
 def crossing_seconds(
     graph: Graph,
     node: Node,
-    layer: VtaLayer | PoolLayer,
+    layer: VtaLayer | TiledLayer,
     packed: set[str],
     written: set[str],
     speed: ProcessorSpeed,
@@ -39,6 +39,25 @@ def crossing_seconds(
     else:
         beside += speed.seconds(layout_work(output.shape, parameters)) + speed.start_seconds
     return on_vta, beside
+
+
+def packed_seconds(
+    graph: Graph, node: Node, there: set[str], speed: ProcessorSpeed, parameters: VTAParameters
+) -> tuple[float, float]:
+    """Return the processor's seconds for a node on packed tensors, and those of crossings and a start of VTA.
+
+    `there` are the tensors that are in VTA's layout.
+    """
+    tensors = [graph.tensors[name] for name in dict.fromkeys(node.inputs) if name in graph.tensors]
+    output = graph.tensors[node.outputs[0]]
+    made = _packed_bytes(output.shape, parameters)
+    moved = made + sum(_packed_bytes(each.shape, parameters) for each in tensors)
+    crossings = sum(speed.seconds(layout_work(each.shape, parameters)) for each in tensors if each.name not in there)
+    if output.name in graph.outputs:
+        crossings += speed.seconds(plain_work(output.shape, parameters))
+    else:
+        crossings += speed.start_seconds
+    return speed.seconds(packed_work(node_work(graph, node), made, moved)), crossings
 
 
 def layout_work(shape: Sequence[int], parameters: VTAParameters) -> StepWork:

@@ -1,15 +1,18 @@
-"""The forms in which VTA runs a node: a convolution with weights, bias and residual, or a max pooling."""
+"""The forms in which VTA runs a node: a convolution with weights, bias and residual, or a layer without weights."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.graph import Node
-from hilt.network.pool_tiles import PoolingLayer
+from hilt.network.lower_tiles import Tiled
+from hilt.network.tile_writer import DATA
 from hilt.schedule import Conv2d
+from hilt.schedule.residual import RESIDUAL
 
 
 class NotOnVtaError(ValueError):
@@ -30,14 +33,20 @@ class Fold:
 
 
 @dataclass(frozen=True, eq=False)
-class PoolLayer:
-    """A pooling: the node, its shape in packed tensors, the tensor that is read and the one that is made."""
+class TiledLayer:
+    """A pooling or product.
+
+    Attributes:
+        node: The node that it computes.
+        work: What it computes, in packed tensors.
+        reads: The tensor behind each buffer of its code that it reads.
+        output: The tensor that is made.
+    """
 
     node: Node
-    pool: PoolingLayer
-    data: str
+    work: Tiled
+    reads: Mapping[str, str]
     output: str
-    residual: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +76,12 @@ class VtaLayer:
     residual_shift: int = 0
     shifts: tuple[int, ...] = ()
     fold: Fold | None = None
+
+    @property
+    def reads(self) -> Mapping[str, str]:
+        """Return the packed tensor behind each buffer of its code that it reads; folded data is none."""
+        data = {} if self.fold else {DATA: self.data}
+        return data | ({RESIDUAL: self.residual} if self.residual else {})
 
 
 def folded(layer: VtaLayer) -> VtaLayer | None:

@@ -1,4 +1,4 @@
-"""Nodes of the integer graph in the forms that VTA runs: a convolution with weights, bias and residual, or a pooling.
+"""Nodes of the integer graph in the forms that VTA runs: a convolution with bias and residual, a pooling or a product.
 
 Every form here is exact: it computes the node's integers, the rounding included, for the half of the shift is added to
 the bias.
@@ -15,22 +15,24 @@ from numpy.typing import NDArray
 from hilt.network.graph import Graph, Node, Tensor
 from hilt.network.layer_forms import Fold as Fold
 from hilt.network.layer_forms import NotOnVtaError as NotOnVtaError
-from hilt.network.layer_forms import PoolLayer as PoolLayer
+from hilt.network.layer_forms import TiledLayer as TiledLayer
 from hilt.network.layer_forms import VtaLayer as VtaLayer
 from hilt.network.layer_forms import folded as folded
-from hilt.network.lower_pool import has_schedule
+from hilt.network.lower_product import Product
+from hilt.network.lower_tiles import has_schedule
 from hilt.network.pool_tiles import Averaging, PoolingLayer
+from hilt.network.tile_writer import DATA, FACTOR
 from hilt.schedule import Conv2d, WorkloadError
 from hilt.schedule.residual import LARGEST_SHIFT
-from hilt.vta.accelerator import Accelerator
+from hilt.vta.accelerator import Accelerator, IsaRevision
 from hilt.vta.layout import blocks
 
 _LARGEST_IDENTITY = 6
 _LARGEST_RIGHT_SHIFT = 15
 
 
-def layer_of(graph: Graph, node: Node, accelerator: Accelerator) -> VtaLayer | PoolLayer:
-    """Return a node as a convolution or as a pooling.
+def layer_of(graph: Graph, node: Node, accelerator: Accelerator) -> VtaLayer | TiledLayer:
+    """Return a node as a convolution, a pooling or a product.
 
     Raises:
         NotOnVtaError: VTA cannot run it.
@@ -153,7 +155,28 @@ def _add(graph: Graph, node: Node, accelerator: Accelerator) -> VtaLayer:
     )
 
 
-def _average_pool(graph: Graph, node: Node, accelerator: Accelerator) -> VtaLayer | PoolLayer:
+def _multiply(graph: Graph, node: Node, accelerator: Accelerator) -> TiledLayer:
+    """Return a product of two tensors of one shape, or of one with a value for each channel or row of it."""
+    if accelerator.isa is IsaRevision.A:
+        raise NotOnVtaError("VTA's ISA revision A multiplies no two tensors")
+    operands = [graph.tensors[name] for name in node.inputs[:2] if name in graph.tensors]
+    if len(operands) < 2:
+        raise NotOnVtaError("one of its operands is a constant, and VTA multiplies tensors")
+    shape = graph.tensors[node.outputs[0]].shape
+    data, factor = operands if operands[0].shape == shape else operands[::-1]
+    images, values = _feature_map(data), _feature_map(factor)
+    wide = {images[2:]: 1, (images[2], 1): images[3], (1, 1): images[2] * images[3]}
+    pixels = wide.get(values[2:])
+    if data.shape != shape or len(factor.shape) != len(shape) or values[:2] != images[:2] or pixels is None:
+        raise NotOnVtaError(f"its operands have shapes {data.shape} and {factor.shape}; VTA repeats pixels only")
+    parameters = accelerator.parameters
+    planes = blocks(images[0], parameters.batch) * blocks(images[1], parameters.block)
+    factors = planes * images[2] * images[3] // pixels
+    product = Product(factors, pixels, _single(node, "shift"), _clip(node))
+    return TiledLayer(node, product, {DATA: data.name, FACTOR: factor.name}, node.outputs[0])
+
+
+def _average_pool(graph: Graph, node: Node, accelerator: Accelerator) -> VtaLayer | TiledLayer:
     """Return a pooling; a convolution of ones where a row of its windows does not fit on chip."""
     attributes = node.attributes
     if int(attributes["divisor"]) != 1:
@@ -163,7 +186,7 @@ def _average_pool(graph: Graph, node: Node, accelerator: Accelerator) -> VtaLaye
     data = graph.tensors[node.inputs[0]]
     pool = _pooling(graph, node, accelerator, Averaging(_single(node, "shift"), _clip(node)))
     if has_schedule(pool, accelerator):
-        return PoolLayer(node, pool, data.name, node.outputs[0])
+        return TiledLayer(node, pool, {DATA: data.name}, node.outputs[0])
     return _convolution_of_ones(node, _feature_map(data), pool, accelerator.parameters.block)
 
 
@@ -180,10 +203,10 @@ def _convolution_of_ones(node: Node, images: tuple[int, int, int, int], pool: Po
     return VtaLayer(node, workload, merged, bias, node.inputs[0], node.outputs[0])
 
 
-def _max_pool(graph: Graph, node: Node, accelerator: Accelerator) -> PoolLayer:
+def _max_pool(graph: Graph, node: Node, accelerator: Accelerator) -> TiledLayer:
     if max(node.attributes.get("pads", (0, 0, 0, 0))) and not _never_negative(graph, node.inputs[0]):
         raise NotOnVtaError("its input may be negative, and VTA pads with zeros, which would win")
-    return PoolLayer(node, _pooling(graph, node, accelerator, None), node.inputs[0], node.outputs[0])
+    return TiledLayer(node, _pooling(graph, node, accelerator, None), {DATA: node.inputs[0]}, node.outputs[0])
 
 
 def _pooling(graph: Graph, node: Node, accelerator: Accelerator, averaging: Averaging | None) -> PoolingLayer:
@@ -210,10 +233,11 @@ def _never_negative(graph: Graph, name: str) -> bool:
     return producer is not None and producer.attributes.get("clip", (-128, 127))[0] >= 0
 
 
-_FORMS: dict[str, Callable[[Graph, Node, Accelerator], VtaLayer | PoolLayer]] = {
+_FORMS: dict[str, Callable[[Graph, Node, Accelerator], VtaLayer | TiledLayer]] = {
     "conv2d": _convolution,
     "dense": _dense,
     "add": _add,
+    "multiply": _multiply,
     "max_pool": _max_pool,
     "average_pool": _average_pool,
     "global_average_pool": _average_pool,

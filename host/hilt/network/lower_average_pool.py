@@ -10,7 +10,7 @@ from __future__ import annotations
 from hilt.network.pool_tiles import Averaging, PoolingLayer, PoolTile, PoolWriter
 from hilt.schedule.loops import HAZARD_DISTANCE
 from hilt.vta.accelerator import Accelerator
-from hilt.vta.isa import AluOpcode, Opcode
+from hilt.vta.isa import Opcode
 
 
 class AveragePoolWriter(PoolWriter):
@@ -52,25 +52,12 @@ class AveragePoolWriter(PoolWriter):
         pool = self.pool
         first = self._first[tile.number % 2]
         made = tile.planes * tile.rows * pool.out[1]
-        self.compute_with(Opcode.GEMM, first, first + 1, reset=1, iter_in=made, dst_factor_in=1)
+        self.clear(first, made)
         loops = self._loops(tile)
         for number in range(len(self._taps)):
             begin = first + number * self._planes_at(tile.number % 2)
             self.compute_with(Opcode.GEMM, begin, begin + tile.planes, **loops)
-        shift, (low, high) = self._averaging.shift, self._averaging.clip
-        steps = [(AluOpcode.ADD, 1 << shift - 1), (AluOpcode.SHR, shift)] if shift else []
-        for operation, immediate in [*steps, (AluOpcode.MAX, low), (AluOpcode.MIN, high)]:
-            self.compute_with(
-                Opcode.ALU,
-                first,
-                first + 1,
-                alu_opcode=operation,
-                use_imm=1,
-                imm=immediate,
-                iter_in=made,
-                dst_factor_in=1,
-                src_factor_in=1,
-            )
+        self.round_and_clip(first, made, self._averaging.shift, self._averaging.clip)
 
     def _loops(self, tile: PoolTile) -> dict[str, int]:
         """Return the loops of a GEMM: over the window's positions, or over the outputs of one position."""

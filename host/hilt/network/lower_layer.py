@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hilt.network.layers import PoolLayer, VtaLayer
-from hilt.network.lower_pool import lower_pool
+from hilt.network.layers import TiledLayer, VtaLayer
+from hilt.network.lower_tiles import lower_tiles
 from hilt.schedule import Rejected, lower
 from hilt.schedule.bias_first import LOWER, with_bias_first
 from hilt.schedule.code import Code, code_of
@@ -24,10 +24,10 @@ from hilt.vta.isa import UOP, AluOpcode, MemoryType, Opcode
 _LARGEST_INPUT = 128
 
 
-def layer_code(layer: VtaLayer | PoolLayer, knobs: Mapping[str, int], accelerator: Accelerator) -> Code:
+def layer_code(layer: VtaLayer | TiledLayer, knobs: Mapping[str, int], accelerator: Accelerator) -> Code:
     """Return a layer's code. Raises Rejected if the accelerator cannot run these knobs."""
-    if isinstance(layer, PoolLayer):
-        return lower_pool(layer.pool, knobs, accelerator)
+    if isinstance(layer, TiledLayer):
+        return lower_tiles(layer.work, knobs, accelerator)
     code = code_of(lower(layer.workload, knobs, accelerator), accelerator)
     if layer.shifts:
         plane = layer.workload.out_height * layer.workload.out_width

@@ -36,7 +36,7 @@ class MaxPoolWriter(PoolWriter):
         """Copy the input by residue, then take the maximum of each window."""
         pool, residues = self.pool, self.pool.stride[1]
         copies = tile.number % self.places * residues
-        self.compute_with(Opcode.GEMM, copies, copies + 1, reset=1, iter_in=self.copied, dst_factor_in=1)
+        self.clear(copies, self.copied)
         for number in range(residues):
             self.compute_with(
                 Opcode.GEMM,
@@ -51,7 +51,7 @@ class MaxPoolWriter(PoolWriter):
             )
         taps = pool.kernel[0] * pool.kernel[1]
         first = self.places * residues + tile.number % 2 * taps
-        self.compute_with(Opcode.GEMM, first, first + 1, reset=1, iter_in=tile.rows * pool.out[1], dst_factor_in=1)
+        self.clear(first, tile.rows * pool.out[1])
         for tap in range(taps):
             self.compute_with(
                 Opcode.ALU,

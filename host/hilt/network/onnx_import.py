@@ -20,7 +20,6 @@ from hilt.network.qdq_view import QdqView, Quantised
 
 _REASONS = {
     "dequantize": "it leaves the integers",
-    "multiply": "VTA multiplies int8 by constants only",
     "pad": "it only moves data",
     "quantize": "it reads floats",
     "reshape": "it only moves data",

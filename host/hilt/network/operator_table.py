@@ -28,7 +28,7 @@ VTA: Mapping[str, str] = {
     "GlobalAveragePool": "as AveragePool",
     "MatMul": "constant weights",
     "MaxPool": "without pads, or behind Relu",
-    "Mul": "by a constant: goes into the layer before it",
+    "Mul": "by a constant: goes into the layer before it; of two tensors or by a gate: with ISA revision B or wide",
     "ReduceMean": "over height and width: as AveragePool",
     "Relu": "goes into the layer before it",
     "Sub": "of a constant: goes into the layer before it",

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hilt.network.core_speed import node_work
-from hilt.network.crossings import crossing_seconds, fold_work, layout_work
+from hilt.network.crossings import crossing_seconds, fold_work, layout_work, packed_seconds
 from hilt.network.graph import Graph, Node, check
-from hilt.network.layers import NotOnVtaError, PoolLayer, VtaLayer, folded, layer_of
+from hilt.network.layers import NotOnVtaError, TiledLayer, VtaLayer, folded, layer_of
 from hilt.network.packed_steps import packed_attributes
 from hilt.network.processor import ASSUMED, ProcessorSpeed
 from hilt.network.search import NoScheduleError, Schedule, Searcher
@@ -38,7 +38,7 @@ class Placement:
     """
 
     node: Node
-    layer: VtaLayer | PoolLayer | None
+    layer: VtaLayer | TiledLayer | None
     schedule: Schedule | None
     reason: str
     view: bool = False
@@ -87,8 +87,8 @@ def place(
         else:
             knobs = (by_node or {}).get(node.name, ())
             placement = _place(graph, node, searcher, tuned, knobs, packed, written, speed)
-            if not placement.on_vta and _mostly(graph, node, packed):
-                placement = replace(placement, packed=packed_attributes(graph, node, searcher.accelerator.parameters))
+            if not placement.on_vta:
+                placement = replace(placement, packed=_on_packed(graph, node, packed, searcher.accelerator))
         placements.append(placement)
         on_node(len(placements), len(graph.nodes))
         if placement.on_vta or placement.view or placement.packed is not None:
@@ -98,10 +98,14 @@ def place(
     return placements
 
 
-def _mostly(graph: Graph, node: Node, packed: set[str]) -> bool:
-    """Return whether the larger part of what a node reads lies in VTA's layout."""
+def _on_packed(graph: Graph, node: Node, packed: set[str], accelerator: Accelerator) -> dict[str, Any] | None:
+    """Return the attributes with which the processor computes a node in VTA's layout; None if it does so in its own.
+
+    It does if the larger part of what the node reads lies in VTA's layout.
+    """
     sizes = {name: graph.tensors[name].size for name in node.inputs if name in graph.tensors}
-    return 2 * sum(size for name, size in sizes.items() if name in packed) > sum(sizes.values())
+    mostly = 2 * sum(size for name, size in sizes.items() if name in packed) > sum(sizes.values())
+    return packed_attributes(graph, node, accelerator.parameters) if mostly else None
 
 
 def _is_view(graph: Graph, node: Node) -> bool:
@@ -137,6 +141,8 @@ def _place(
     schedule = schedules[0]
     on_vta, beside = schedule.cycles / accelerator.clock_hz, speed.seconds(node_work(graph, node))
     more_on_vta, more_beside = crossing_seconds(graph, node, layer, packed, written, speed, accelerator.parameters)
+    if _on_packed(graph, node, packed, accelerator) is not None:
+        beside, more_beside = packed_seconds(graph, node, packed | written, speed, accelerator.parameters)
     if beside + more_beside < on_vta + more_on_vta:
         faster = f"the processor takes about {beside * 1e6:,.0f} us ({speed.source}), VTA {on_vta * 1e6:,.0f} us (twin)"
         faster += f"; packing and starts {more_beside * 1e6:,.0f} and {more_on_vta * 1e6:,.0f} us"
@@ -165,10 +171,10 @@ def _folded_if_faster(
     return (narrow, others) if beside < whole else (layer, schedules)
 
 
-def _measured(layer: VtaLayer | PoolLayer, searcher: Searcher, options: Sequence[Mapping[str, int]]) -> list[Schedule]:
+def _measured(layer: VtaLayer | TiledLayer, searcher: Searcher, options: Sequence[Mapping[str, int]]) -> list[Schedule]:
     """Return the schedules of given knobs, as far as they fit."""
     found: list[Schedule] = []
-    if isinstance(layer, PoolLayer):
+    if isinstance(layer, TiledLayer):
         return found
     residual = layer.residual_shift if layer.residual else None
     for knobs in options:
@@ -177,10 +183,10 @@ def _measured(layer: VtaLayer | PoolLayer, searcher: Searcher, options: Sequence
     return found
 
 
-def _schedules(layer: VtaLayer | PoolLayer, searcher: Searcher, tuned: Tuned) -> list[Schedule]:
+def _schedules(layer: VtaLayer | TiledLayer, searcher: Searcher, tuned: Tuned) -> list[Schedule]:
     """Return the schedules tuned in the layer's form, else those of its shape that fit, else the twin's best ones."""
-    if isinstance(layer, PoolLayer):
-        return [searcher.pool_schedule(layer.node.name, layer.pool)]
+    if isinstance(layer, TiledLayer):
+        return [searcher.tile_schedule(layer.node.name, layer.work)]
     residual = layer.residual_shift if layer.residual else None
     options, in_order = tuned_options(layer, tuned, searcher.accelerator)
     # A schedule of another form may leave no room for the residual.
@@ -233,7 +239,7 @@ def parts(graph: Graph, placements: Sequence[Placement]) -> list[Part]:
 
 
 def form_of(placement: Placement) -> Form | None:
-    """Return the form in which VTA runs a node; None for a pooling, and for a node that does not run there."""
+    """Return the form in which VTA runs a node; None for a layer without weights, and if it does not run there."""
     layer = placement.layer
     if not isinstance(layer, VtaLayer) or layer.fold is not None:
         return None

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hilt.network.buffers import Life, one_behind_another, shared
 from hilt.network.graph import Graph, Node, Tensor
-from hilt.network.layers import Fold, PoolLayer, VtaLayer
+from hilt.network.layers import Fold, TiledLayer, VtaLayer
 from hilt.network.lower_layer import layer_bias, layer_code
 from hilt.network.partition import Part, Placement
 from hilt.network.search import Searcher
@@ -21,7 +21,7 @@ from hilt.network.target import CompileTarget
 from hilt.network.timing import layer_ends
 from hilt.schedule import bound_cycles
 from hilt.schedule.chain import Chain, ChainLink, join
-from hilt.schedule.residual import identity_block
+from hilt.schedule.residual import RESIDUAL, identity_block
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.layout import blocks, pack_bias, pack_weights
 from hilt.vta.program import MAX_IMAGE_BYTES
@@ -80,7 +80,7 @@ class Planner:
         made = {name for placement in part.placements for name in placement.node.outputs}
         for layer in layers:
             fold = layer.fold if isinstance(layer, VtaLayer) else None
-            for name in filter(None, (None if fold else layer.data, layer.residual)):
+            for name in layer.reads.values():
                 if name not in made:
                     self._make_packed(name)
             if isinstance(layer, VtaLayer) and fold:
@@ -95,7 +95,7 @@ class Planner:
                 self._view(placement)
                 continue
             layer = placement.layer
-            link = self._pool_link(layer, placement) if isinstance(layer, PoolLayer) else self._link(layer, placement)
+            link = self._tiled_link(layer, placement) if isinstance(layer, TiledLayer) else self._link(layer, placement)
             if links and sum(len(other.code.records) for other in (*links, link)) > most:
                 self._program(links, linked)
                 links, linked = [], []
@@ -109,11 +109,12 @@ class Planner:
         self.chains.append((links, placements))
         self.steps.append({"kind": "vta", "name": f"vta {number}", "program": number})
 
-    def _pool_link(self, layer: PoolLayer, placement: Placement) -> ChainLink:
+    def _tiled_link(self, layer: TiledLayer, placement: Placement) -> ChainLink:
         assert placement.schedule is not None
         identity = "identity of 1"
         self.constants[identity] = identity_block(0, self.target.accelerator)
-        names = {"identity": identity, "inp": self._read(layer.data), "out": self._write(layer.output)}
+        names = {buffer: self._read(tensor) for buffer, tensor in layer.reads.items()}
+        names |= {"identity": identity, "out": self._write(layer.output)}
         return ChainLink(layer_code(layer, placement.schedule.knobs, self.target.accelerator), names)
 
     def _make_folded(self, layer: VtaLayer, fold: Fold) -> None:
@@ -318,7 +319,7 @@ class Planner:
                     "cycles": end - before,
                     "alone": placement.schedule.cycles,
                     "bound": _bound(placement.layer, accelerator),
-                    "residual": bool(placement.layer.residual),
+                    "residual": RESIDUAL in placement.layer.reads,
                     "residual_cycles": self._residual_cycles(placement),
                     "schedule": placement.schedule.origin,
                     "knobs": dict(placement.schedule.knobs),
@@ -347,10 +348,10 @@ class Planner:
         return {name: f"arrays/{number}.npy" for number, name in enumerate(wanted)}
 
 
-def _bound(layer: VtaLayer | PoolLayer, accelerator: Accelerator) -> int:
+def _bound(layer: VtaLayer | TiledLayer, accelerator: Accelerator) -> int:
     """Return cycles that no schedule of this layer can beat."""
-    if isinstance(layer, PoolLayer):
-        return layer.pool.micro_ops
+    if isinstance(layer, TiledLayer):
+        return layer.work.micro_ops
     return bound_cycles(layer.workload, accelerator)
 
 

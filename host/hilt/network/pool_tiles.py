@@ -1,7 +1,7 @@
 """A pooling over packed tensors, and the instructions that all poolings share: a tile's loads and its store.
 
 A tile is some output rows of one plane, or all rows of several planes. Its input lies in the input buffer plane by
-plane, its output in the accumulators. Input and output of successive tiles take turns between two places.
+plane, its output in the accumulators.
 """
 
 from __future__ import annotations
@@ -9,17 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from hilt.network.tile_writer import DATA, TileWriter
 from hilt.schedule.checks import Rejected
-from hilt.schedule.code import Code
-from hilt.schedule.residual import IDENTITY
 from hilt.vta.accelerator import Accelerator
-from hilt.vta.isa import INSTRUCTION, UOP, MemoryType, Opcode
+from hilt.vta.isa import MemoryType, Opcode
 
-_NAMES = ("uop", IDENTITY, "inp", "out")
-_UOP, _IDENTITY, _INP, _OUT = range(4)
 _FIELD = 1 << 14
 _PADS = 15
 
@@ -81,7 +75,7 @@ class PoolTile:
     rows: int
 
 
-class PoolWriter:
+class PoolWriter(TileWriter):
     """Writes a pooling's instructions; a subclass adds those between the loads and the store.
 
     Args:
@@ -96,6 +90,7 @@ class PoolWriter:
     """
 
     def __init__(self, pool: PoolingLayer, rows: int, planes: int, accelerator: Accelerator, copied: int) -> None:
+        super().__init__(accelerator)
         self.pool, self.rows, self.planes, self.copied = pool, rows, planes, copied
         parameters = accelerator.parameters
         self.box = pool.rows_read(rows) * pool.wide
@@ -111,45 +106,17 @@ class PoolWriter:
             )
         if max(pool.pads) > _PADS or max(planes * self.box, copied, pool.wide) >= _FIELD:
             raise Rejected("field_overflow", f"a tile of {rows} rows has more elements than an instruction counts")
-        self._accelerator = accelerator
-        self.uops: list[tuple[int, int]] = []
-        self._records: list[NDArray[np.void]] = []
-        self._buffers: list[int] = []
 
-    def code(self) -> Code:
-        """Return the code. Raises Rejected if the micro-op buffer is too small."""
-        self.prepare()
-        self._add(_UOP, Opcode.LOAD, memory_type=MemoryType.UOP, y_size=1, x_size=len(self.uops))
-        self._add(_IDENTITY, Opcode.LOAD, memory_type=MemoryType.WGT, y_size=1, x_size=1)
+    def write_tiles(self) -> None:
+        """Add the loads, the computation and the store of each tile."""
         for tile in self._each_tile():
             self._load(tile)
             self.compute(tile)
             self._store(tile)
-        uops = np.zeros(len(self.uops), dtype=UOP)
-        uops["dst"], uops["src"] = np.array(self.uops).T
-        return Code(np.concatenate(self._records), np.array(self._buffers), _NAMES, uops)
-
-    def prepare(self) -> None:
-        """Write the micro-ops. Raises Rejected if their buffer is too small."""
-        self.write_micro_ops()
-        depth = self._accelerator.uop_depth
-        if len(self.uops) > depth:
-            raise Rejected("uop_overflow", f"{len(self.uops)} micro-ops of {depth}")
-
-    def write_micro_ops(self) -> None:
-        """Fill `uops`, (accumulator, source) each."""
-        raise NotImplementedError
 
     def compute(self, tile: PoolTile) -> None:
         """Add a tile's GEMM and ALU instructions."""
         raise NotImplementedError
-
-    def compute_with(self, opcode: Opcode, first: int, end: int, **fields: int) -> None:
-        """Add an instruction of the compute stage over the micro-ops from `first` to before `end`."""
-        for loop in ("in", "out"):
-            if fields.get(f"iter_{loop}") == 1:  # a factor that nothing multiplies may not fit its field
-                fields = {name: 0 if name.endswith(f"factor_{loop}") else value for name, value in fields.items()}
-        self._add(-1, opcode, uop_bgn=first, uop_end=end, **{"iter_out": 1, "iter_in": 1} | fields)
 
     def begin(self, tile: int) -> int:
         """Return the first accumulator of a tile's output."""
@@ -170,24 +137,14 @@ class PoolWriter:
         place = tile.number % self.places * self.planes * self.box
         high = pool.rows_read(tile.rows)
         if pool.pads == (0, 0) and pool.wide == width and high == height:
-            whole = tile.planes * height * width
-            self._add(
-                _INP,
-                Opcode.LOAD,
-                memory_type=MemoryType.INP,
-                sram_base=place,
-                dram_base=tile.plane * height * width,
-                y_size=1,
-                x_size=whole,
-                x_stride=whole,
-            )
+            self.load(DATA, place, tile.plane * height * width, tile.planes * height * width)
             return
         top = tile.row * pool.stride[0] - pool.pads[0]
         before, after = max(-top, 0), max(top + high - height, 0)
         columns = min(width, pool.wide - left)
         for number in range(tile.planes):
-            self._add(
-                _INP,
+            self.add(
+                DATA,
                 Opcode.LOAD,
                 memory_type=MemoryType.INP,
                 sram_base=place + number * self.box,
@@ -202,23 +159,6 @@ class PoolWriter:
             )
 
     def _store(self, tile: PoolTile) -> None:
-        out = self.pool.out
-        made = tile.planes * tile.rows * out[1]
-        self._add(
-            _OUT,
-            Opcode.STORE,
-            memory_type=MemoryType.OUT,
-            sram_base=self.begin(tile.number),
-            dram_base=tile.plane * out[0] * out[1] + tile.row * out[1],
-            y_size=1,
-            x_size=made,
-            x_stride=made,
-        )
-
-    def _add(self, buffer: int, opcode: Opcode, **fields: int) -> None:
-        record = np.zeros(1, dtype=INSTRUCTION)
-        record["opcode"] = opcode
-        for name, value in fields.items():
-            record[name] = value
-        self._records.append(record)
-        self._buffers.append(buffer)
+        high, wide = self.pool.out
+        made = tile.planes * tile.rows * wide
+        self.store(self.begin(tile.number), tile.plane * high * wide + tile.row * wide, made)

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hilt.network.lower_pool import lower_pool, pool_knobs
-from hilt.network.pool_tiles import PoolingLayer
+from hilt.network.lower_tiles import Tiled, lower_tiles, tile_knobs
 from hilt.run_choices import CheckLevel
 from hilt.schedule import Conv2d, Rejected, convolution, lower
 from hilt.schedule.checks import Checks
@@ -85,17 +84,17 @@ class Searcher:
             self._known[key] = self._search(workload, residual_shift)
         return self._known[key]
 
-    def pool_schedule(self, name: str, pool: PoolingLayer) -> Schedule:
-        """Return the best size of a pooling's tiles; every size that fits is counted.
+    def tile_schedule(self, name: str, work: Tiled) -> Schedule:
+        """Return the best size of the tiles of a pooling or product; every size that fits is counted.
 
         Raises:
             NoScheduleError: No size fits the accelerator.
         """
         fitting: list[dict[str, int]] = []
         programs: list[Program] = []
-        for knobs in pool_knobs(pool):
+        for knobs in tile_knobs(work):
             with suppress(Rejected):
-                programs.append(self._program(lower_pool(pool, knobs, self.accelerator), None))
+                programs.append(self._program(lower_tiles(work, knobs, self.accelerator), None))
                 fitting.append(knobs)
         if not programs:
             raise NoScheduleError(f"layer {name}: no tile of it fits {self.accelerator.parameters.name}")

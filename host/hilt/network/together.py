@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from hilt.network.layers import PoolLayer, VtaLayer
 from hilt.network.lower_layer import layer_code
 from hilt.network.partition import Part, Placement
 from hilt.network.search import Schedule, Searcher
 from hilt.schedule import Rejected
 from hilt.schedule.chain import ChainLink, join
 from hilt.schedule.code import Code
+from hilt.schedule.residual import IDENTITY
 
 _ROUNDS = 2
 _MOST_INSTRUCTIONS = 3000
@@ -100,13 +100,8 @@ class _Chain:
         assert layer is not None
         own = {name: f"{name} of {place}" for name in code.names if name != "uop"}
         own["out"] = self._tensor(layer.output)
-        if not (isinstance(layer, VtaLayer) and layer.fold):
-            own["inp"] = self._tensor(layer.data)
-        if isinstance(layer, PoolLayer) or layer.residual:
-            own["identity"] = "identity"
-        if layer.residual:
-            own["residual"] = self._tensor(layer.residual)
-        return own
+        own |= {buffer: self._tensor(tensor) for buffer, tensor in layer.reads.items()}
+        return own | ({IDENTITY: IDENTITY} if IDENTITY in own else {})
 
     def _tensor(self, name: str) -> str:
         while name in self._alias:

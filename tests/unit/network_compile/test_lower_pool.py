@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hilt.network.lower_pool import has_schedule, lower_pool, pool_knobs
+from hilt.network.lower_tiles import has_schedule, lower_tiles, tile_knobs
 from hilt.network.pool_tiles import Averaging, PoolingLayer
 from hilt.network.search import Searcher
 from hilt.schedule import Rejected
@@ -64,22 +64,22 @@ def test_every_schedule_of_an_average_is_right(case: tuple, parameters: str, haz
     inputs = {"inp": data, IDENTITY: identity_block(0, accelerator)}
     sizes = {"inp": data.nbytes, "out": expected.nbytes, IDENTITY: inputs[IDENTITY].nbytes}
     ran = 0
-    for knobs in pool_knobs(pool):
+    for knobs in tile_knobs(pool):
         try:
-            program = alone(lower_pool(pool, knobs, accelerator), sizes, accelerator)
+            program = alone(lower_tiles(pool, knobs, accelerator), sizes, accelerator)
         except Rejected:
             continue
         run = run_program(library, program, inputs, max_cycles=1 << 30)
         assert run.execution.status is DeviceStatus.DONE, knobs
         assert np.array_equal(run.output, expected.ravel()), knobs
         ran += 1
-    assert ran >= len(pool_knobs(pool)) // 2
+    assert ran >= len(tile_knobs(pool)) // 2
 
 
 def test_the_mean_of_an_image_costs_little_more_than_its_additions() -> None:
     """A convolution of ones takes 8,156 cycles: it loads 64 KiB of weights."""
     pool, _ = average(AVERAGES[0], np.zeros((4, 8, 8, 16), np.int8))
-    schedule = Searcher(of(PYNQ), MemoryModel(base=0x1000_0000)).pool_schedule("mean", pool)
+    schedule = Searcher(of(PYNQ), MemoryModel(base=0x1000_0000)).tile_schedule("mean", pool)
     assert pool.micro_ops == 256
     assert schedule.cycles < 1200
 

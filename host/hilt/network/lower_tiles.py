@@ -1,0 +1,60 @@
+"""The schedules of a layer without weights, a pooling or a product of two tensors, and its code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hilt.network.lower_average_pool import AveragePoolWriter
+from hilt.network.lower_max_pool import MaxPoolWriter
+from hilt.network.lower_product import Product, ProductWriter, product_knobs
+from hilt.network.pool_tiles import PoolingLayer
+from hilt.network.tile_writer import TileWriter
+from hilt.schedule.checks import Rejected
+from hilt.schedule.code import Code
+from hilt.vta.accelerator import Accelerator
+
+Tiled = PoolingLayer | Product
+"""What a layer without weights computes."""
+_MOST_ROWS = 32
+
+
+def tile_knobs(work: Tiled) -> list[dict[str, int]]:
+    """Return the schedules: sizes of a tile.
+
+    They are output rows of a pooling, or for an average the planes that a tile has whole; for a product see
+    `product_knobs`.
+    """
+    if isinstance(work, Product):
+        return product_knobs(work)
+    rows = [{"rows": rows} for rows in range(1, min(work.out[0], _MOST_ROWS) + 1)]
+    if work.averaging is None:
+        return rows
+    counts = sorted({-(-work.planes // parts) for parts in range(1, work.planes)} - {1})
+    return [*rows, *({"rows": work.out[0], "planes": count} for count in counts)]
+
+
+def lower_tiles(work: Tiled, knobs: Mapping[str, int], accelerator: Accelerator) -> Code:
+    """Return the code of a pooling or product. `knobs` are of `tile_knobs`.
+
+    Raises:
+        Rejected: A tile does not fit the accelerator.
+    """
+    return _writer(work, knobs, accelerator).code()
+
+
+def has_schedule(pool: PoolingLayer, accelerator: Accelerator) -> bool:
+    """Return whether the smallest tile fits the accelerator."""
+    try:
+        _writer(pool, {"rows": 1}, accelerator).prepare()
+    except Rejected:
+        return False
+    return True
+
+
+def _writer(work: Tiled, knobs: Mapping[str, int], accelerator: Accelerator) -> TileWriter:
+    """Return the writer of the code. Raises Rejected if a tile does not fit."""
+    if isinstance(work, Product):
+        return ProductWriter(work, knobs["factors"], knobs["pixels"], accelerator)
+    if work.averaging is None:
+        return MaxPoolWriter(work, knobs["rows"], accelerator)
+    return AveragePoolWriter(work, work.averaging, knobs["rows"], knobs.get("planes", 1), accelerator)

@@ -1,0 +1,115 @@
+"""The instructions that layers without weights share: loads, the end of a tile's sums or products, stores.
+
+An identity GEMM brings data to the accumulators: its input is loaded beside the compute stage, which a LOAD of
+accumulators would stop. Input and output of successive tiles take turns between two places.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilt.schedule.checks import Rejected
+from hilt.schedule.code import Code
+from hilt.schedule.residual import IDENTITY
+from hilt.vta.accelerator import Accelerator
+from hilt.vta.isa import INSTRUCTION, UOP, AluOpcode, MemoryType, Opcode
+
+DATA, FACTOR, OUT = "inp", "factor", "out"
+_NAMES = ("uop", IDENTITY, DATA, FACTOR, OUT)
+
+
+class TileWriter:
+    """Writes a layer tile by tile; a subclass has the tiles and their micro-ops."""
+
+    def __init__(self, accelerator: Accelerator) -> None:
+        self.accelerator = accelerator
+        self.uops: list[tuple[int, int]] = []
+        self._records: list[NDArray[np.void]] = []
+        self._owners: list[str] = []
+
+    def code(self) -> Code:
+        """Return the code. Raises Rejected if the micro-op buffer is too small."""
+        self.prepare()
+        self.add("uop", Opcode.LOAD, memory_type=MemoryType.UOP, y_size=1, x_size=len(self.uops))
+        self.add(IDENTITY, Opcode.LOAD, memory_type=MemoryType.WGT, y_size=1, x_size=1)
+        self.write_tiles()
+        uops = np.zeros(len(self.uops), dtype=UOP)
+        uops["dst"], uops["src"] = np.array(self.uops).T
+        names = tuple(name for name in _NAMES if name in self._owners)
+        numbers = {name: number for number, name in enumerate(names)}
+        owners = np.array([numbers.get(name, -1) for name in self._owners])
+        return Code(np.concatenate(self._records), owners, names, uops)
+
+    def prepare(self) -> None:
+        """Write the micro-ops. Raises Rejected if their buffer is too small."""
+        self.write_micro_ops()
+        depth = self.accelerator.uop_depth
+        if len(self.uops) > depth:
+            raise Rejected("uop_overflow", f"{len(self.uops)} micro-ops of {depth}")
+
+    def write_micro_ops(self) -> None:
+        """Fill `uops`, (accumulator, source) each."""
+        raise NotImplementedError
+
+    def write_tiles(self) -> None:
+        """Add the instructions of all tiles."""
+        raise NotImplementedError
+
+    def compute_with(self, opcode: Opcode, first: int, end: int, **fields: int) -> None:
+        """Add an instruction of the compute stage over the micro-ops from `first` to before `end`."""
+        for loop in ("in", "out"):
+            if fields.get(f"iter_{loop}") == 1:  # a factor that nothing multiplies may not fit its field
+                fields = {name: 0 if name.endswith(f"factor_{loop}") else value for name, value in fields.items()}
+        self.add("", opcode, uop_bgn=first, uop_end=end, **{"iter_out": 1, "iter_in": 1} | fields)
+
+    def clear(self, uop: int, elements: int) -> None:
+        """Set accumulators to zero, from the destination of a micro-op on."""
+        self.compute_with(Opcode.GEMM, uop, uop + 1, reset=1, iter_in=elements, dst_factor_in=1)
+
+    def round_and_clip(self, uop: int, elements: int, shift: int, clip: tuple[int, int]) -> None:
+        """Shift accumulators right, rounded half up, and clip them, from the destination of a micro-op on."""
+        steps = [(AluOpcode.ADD, 1 << shift - 1), (AluOpcode.SHR, shift)] if shift else []
+        for operation, immediate in [*steps, (AluOpcode.MAX, clip[0]), (AluOpcode.MIN, clip[1])]:
+            self.compute_with(
+                Opcode.ALU,
+                uop,
+                uop + 1,
+                alu_opcode=operation,
+                use_imm=1,
+                imm=immediate,
+                iter_in=elements,
+                dst_factor_in=1,
+                src_factor_in=1,
+            )
+
+    def load(self, buffer: str, place: int, first: int, elements: int) -> None:
+        """Load consecutive elements of a tensor to the input buffer."""
+        self._consecutive(buffer, Opcode.LOAD, MemoryType.INP, place, first, elements)
+
+    def store(self, accumulator: int, first: int, elements: int) -> None:
+        """Store consecutive elements of the result."""
+        self._consecutive(OUT, Opcode.STORE, MemoryType.OUT, accumulator, first, elements)
+
+    def add(self, buffer: str, opcode: Opcode, **fields: int) -> None:
+        """Add an instruction; `buffer` is the memory that it moves, "" for none."""
+        record = np.zeros(1, dtype=INSTRUCTION)
+        record["opcode"] = opcode
+        for name, value in fields.items():
+            record[name] = value
+        self._records.append(record)
+        self._owners.append(buffer)
+
+    def _consecutive(
+        self, buffer: str, opcode: Opcode, kind: MemoryType, place: int, first: int, elements: int
+    ) -> None:
+        self.add(
+            buffer,
+            opcode,
+            memory_type=kind,
+            sram_base=place,
+            dram_base=first,
+            y_size=1,
+            x_size=elements,
+            x_stride=elements,
+        )
