@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hilt.network.onnx_affine import fold_affine
+from hilt.network.onnx_clips import clip_hard_sigmoids
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode, infer_shapes, new_constant, reshape_node
 from hilt.network.onnx_layouts import cancel_layouts
 from hilt.network.onnx_look_up import fold_into_tables, look_up_one_hot
@@ -58,6 +59,8 @@ def canonicalise(graph: OnnxGraph) -> None:
     _each_node(graph, _means)  # a mean over the image may show only now
     move_reshapes_back(graph)
     fold_into_tables(graph)
+    fold_affine(graph)
+    clip_hard_sigmoids(graph)
     fold_affine(graph)
     _each_node(graph, _adjacent_reshapes)
     graph.remove_unused()

@@ -26,6 +26,7 @@ VTA: Mapping[str, str] = {
     "Einsum": "a product with constant weights",
     "Gemm": "constant weights",
     "GlobalAveragePool": "as AveragePool",
+    "HardSigmoid": "behind a layer alone: goes into it",
     "MatMul": "constant weights",
     "MaxPool": "without pads, or behind Relu",
     "Mul": "by a constant: goes into the layer before it; of two tensors or by a gate: with ISA revision B or wide",

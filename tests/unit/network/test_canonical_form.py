@@ -345,6 +345,48 @@ def test_a_fused_convolution_is_taken_apart(activation: str, numbers: list[float
     assert operators["Conv"] == 1 and operators["FusedConv"] == 0
 
 
+_SCALARS = {"three": np.float32(3), "zero": np.float32(0), "six": np.float32(6), "sixth": np.float32(1 / 6)}
+
+
+@pytest.mark.parametrize(
+    "gate",
+    [
+        [("HardSigmoid", ["s"], "y", {})],
+        [("HardSigmoid", ["s"], "y", {"alpha": 1 / 6, "beta": 0.4})],
+        [("Add", ["s", "three"], "a", {}), ("Clip", ["a", "zero", "six"], "c", {}), ("Div", ["c", "six"], "y", {})],
+        [("Add", ["three", "s"], "a", {}), ("Clip", ["a", "zero", "six"], "c", {}), ("Mul", ["sixth", "c"], "y", {})],
+    ],
+)
+@pytest.mark.parametrize("layer", ["Conv", "Gemm"])
+def test_a_gate_behind_a_layer_is_the_layers_clip(gate: list[Any], layer: str) -> None:
+    shape = (2, 3, 5, 5) if layer == "Conv" else (2, 3)
+    weights = {"w": normal(4, 3, 1, 1) if layer == "Conv" else normal(3, 4), "b": normal(4)}
+    used = {name for _, inputs, _, _ in gate for name in inputs}
+    weights |= {name: np.asarray(value) for name, value in _SCALARS.items() if name in used}
+    nodes = [helper.make_node(layer, ["x", "w", "b"], ["s"])]
+    nodes += [helper.make_node(op, inputs, [output], **attributes) for op, inputs, output, attributes in gate]
+    assert assert_same(model_of(nodes, {"x": shape}, weights), {"x": 3 * normal(*shape)}) == {layer: 1, "Clip": 1}
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [("HardSigmoid", ["s"], "g", {}), ("Mul", ["s", "g"], "y", {})],
+        [("Relu", ["s"], "r", {}), ("HardSigmoid", ["r"], "y", {})],
+        [("Clip", ["s", "zero", "six"], "c", {}), ("Div", ["six", "c"], "y", {})],
+        [("Clip", ["s", "zero", "six"], "c", {}), ("Mul", ["c", "c"], "y", {})],
+        [("Clip", ["s", "", "six"], "c", {}), ("Mul", ["c", "six"], "y", {})],
+    ],
+)
+def test_other_gates_stay_as_they_are(nodes: list[Any]) -> None:
+    used = {name for _, inputs, _, _ in nodes for name in inputs}
+    weights = {name: np.asarray(value) for name, value in _SCALARS.items() if name in used}
+    made = [helper.make_node("Conv", ["x", "w", "b"], ["s"])]
+    made += [helper.make_node(op, inputs, [output], **attributes) for op, inputs, output, attributes in nodes]
+    model = model_of(made, {"x": (1, 3, 5, 5)}, {"w": normal(4, 3, 1, 1), "b": 9 + normal(4), **weights})
+    assert assert_same(model, {"x": normal(1, 3, 5, 5)}) == Counter(node.op_type for node in made)
+
+
 @pytest.mark.parametrize(("equation", "shape"), [("abc,cd->abd", (6, 8)), ("abc,dc->abd", (8, 6))])
 def test_einsum_with_constant_weights_is_a_product(equation: str, shape: tuple[int, ...]) -> None:
     node = helper.make_node("Einsum", ["x", "w"], ["y"], equation=equation)

@@ -49,6 +49,7 @@ _MIDDLE: dict[str, tuple[list[Any], dict[str, Array]]] = {
     "Gemm": ([helper.make_node("Flatten", ["c"], ["f"]), helper.make_node("Gemm", ["f", "g"], ["y"])],
              {"g": normal(288, 512)}),
     "GlobalAveragePool": ([helper.make_node("GlobalAveragePool", ["c"], ["m"])], {}),
+    "HardSigmoid": ([helper.make_node("HardSigmoid", ["c"], ["m"])], {}),
     "MatMul": ([helper.make_node("Flatten", ["c"], ["f"]), helper.make_node("MatMul", ["f", "g"], ["y"])],
                {"g": normal(288, 512)}),
     "MaxPool": ([helper.make_node("MaxPool", ["c"], ["m"], kernel_shape=[2, 2])], {}),

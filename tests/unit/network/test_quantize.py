@@ -176,6 +176,7 @@ def block(extra: list[Any], constants: dict[str, Array] | None = None, shape: tu
     [
         ([("Relu", ["s"], "t", {})], ["conv2d", "conv2d"]),
         ([("Clip", ["s", "zero", "six"], "t", {})], ["conv2d", "conv2d"]),
+        ([("HardSigmoid", ["s"], "t", {})], ["conv2d", "conv2d"]),
         ([("HardSwish", ["s"], "t", {})], ["conv2d", "table", "conv2d"]),
         ([("Sigmoid", ["s"], "g", {}), ("Mul", ["s", "g"], "t", {})], ["conv2d", "table", "conv2d"]),
         ([("LeakyRelu", ["s"], "t", {"alpha": 0.1})], ["conv2d", "table", "conv2d"]),
