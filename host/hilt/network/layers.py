@@ -18,9 +18,9 @@ from hilt.network.layer_forms import NotOnVtaError as NotOnVtaError
 from hilt.network.layer_forms import TiledLayer as TiledLayer
 from hilt.network.layer_forms import VtaLayer as VtaLayer
 from hilt.network.layer_forms import folded as folded
-from hilt.network.lower_product import Product
 from hilt.network.lower_tiles import has_schedule
 from hilt.network.pool_tiles import Averaging, PoolingLayer
+from hilt.network.product_tiles import Product
 from hilt.network.tile_writer import DATA, FACTOR
 from hilt.schedule import Conv2d, WorkloadError
 from hilt.schedule.residual import LARGEST_SHIFT
@@ -157,8 +157,6 @@ def _add(graph: Graph, node: Node, accelerator: Accelerator) -> VtaLayer:
 
 def _multiply(graph: Graph, node: Node, accelerator: Accelerator) -> TiledLayer:
     """Return a product of two tensors of one shape, or of one with a value for each channel or row of it."""
-    if accelerator.isa is IsaRevision.A:
-        raise NotOnVtaError("VTA's ISA revision A multiplies no two tensors")
     operands = [graph.tensors[name] for name in node.inputs[:2] if name in graph.tensors]
     if len(operands) < 2:
         raise NotOnVtaError("one of its operands is a constant, and VTA multiplies tensors")
@@ -170,6 +168,10 @@ def _multiply(graph: Graph, node: Node, accelerator: Accelerator) -> TiledLayer:
     if data.shape != shape or len(factor.shape) != len(shape) or values[:2] != images[:2] or pixels is None:
         raise NotOnVtaError(f"its operands have shapes {data.shape} and {factor.shape}; VTA repeats pixels only")
     parameters = accelerator.parameters
+    if accelerator.isa is IsaRevision.A and (pixels == 1 or parameters.batch > 1):
+        raise NotOnVtaError(
+            "VTA's ISA revision A has no MUL, and its GEMM multiplies by gates only, without batch lanes"
+        )
     planes = blocks(images[0], parameters.batch) * blocks(images[1], parameters.block)
     factors = planes * images[2] * images[3] // pixels
     product = Product(factors, pixels, _single(node, "shift"), _clip(node))

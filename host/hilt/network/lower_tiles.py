@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hilt.network.lower_average_pool import AveragePoolWriter
+from hilt.network.lower_gate import GateWriter
 from hilt.network.lower_max_pool import MaxPoolWriter
-from hilt.network.lower_product import Product, ProductWriter, product_knobs
+from hilt.network.lower_product import MulWriter
 from hilt.network.pool_tiles import PoolingLayer
+from hilt.network.product_tiles import Product, product_knobs
 from hilt.network.tile_writer import TileWriter
 from hilt.schedule.checks import Rejected
 from hilt.schedule.code import Code
-from hilt.vta.accelerator import Accelerator
+from hilt.vta.accelerator import Accelerator, IsaRevision
 
 Tiled = PoolingLayer | Product
 """What a layer without weights computes."""
@@ -54,7 +56,8 @@ def has_schedule(pool: PoolingLayer, accelerator: Accelerator) -> bool:
 def _writer(work: Tiled, knobs: Mapping[str, int], accelerator: Accelerator) -> TileWriter:
     """Return the writer of the code. Raises Rejected if a tile does not fit."""
     if isinstance(work, Product):
-        return ProductWriter(work, knobs["factors"], knobs["pixels"], accelerator)
+        writer = GateWriter if accelerator.isa is IsaRevision.A else MulWriter
+        return writer(work, knobs["factors"], knobs["pixels"], accelerator)
     if work.averaging is None:
         return MaxPoolWriter(work, knobs["rows"], accelerator)
     return AveragePoolWriter(work, work.averaging, knobs["rows"], knobs.get("planes", 1), accelerator)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from hilt.network.elementwise import UNARY
-from hilt.network.onnx_recurrence import RECURRENT
 from hilt.network.onnx_unquantise import QUANTISED
 from hilt_runtime.native.plans import PLANS
 from hilt_runtime.operators import OPERATORS
@@ -30,7 +29,7 @@ VTA: Mapping[str, str] = {
     "HardSigmoid": "behind a layer alone: goes into it",
     "MatMul": "constant weights",
     "MaxPool": "without pads, or behind Relu",
-    "Mul": "by a constant: goes into the layer before it; of two tensors or by a gate: with ISA revision B or wide",
+    "Mul": "by a constant: goes into the layer before it; of two int8 tensors (ISA revision A: by a gate only)",
     "ReduceMean": "over height and width: as AveragePool",
     "Relu": "goes into the layer before it",
     "Sub": "of a constant: goes into the layer before it",
@@ -41,7 +40,6 @@ LEFT_OUT: Mapping[str, str] = {
     "Dropout": "left out; refused where its training mode is computed",
     "If": "the branch of a constant condition",
 }
-_RECURRENT_NOTE = "`hilt quantize` gives it int8 weights where held-out samples allow it"
 _FLOAT_ALONE = "where its input is computed; of constants any operator is computed ahead"
 
 
@@ -75,7 +73,6 @@ def _row(name: str, schema: Any) -> Row:
         return Row(name, "", "-", "a quantised model is read as its float model and quantised anew")
     if name in PLANS:
         note = "of an int8 tensor: a table of 256 entries, looked up where the tensor lies" if name in UNARY else ""
-        note = _RECURRENT_NOTE if name in RECURRENT else note
         return Row(name, vta, "native", note)
     if name in OPERATORS:
         return Row(name, vta, "numpy", "")

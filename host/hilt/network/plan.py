@@ -14,14 +14,17 @@ from numpy.typing import NDArray
 from hilt.network.buffers import Life, one_behind_another, shared
 from hilt.network.graph import Graph, Node, Tensor
 from hilt.network.layers import Fold, TiledLayer, VtaLayer
+from hilt.network.lower_gate import unit_blocks
 from hilt.network.lower_layer import layer_bias, layer_code
 from hilt.network.partition import Part, Placement
+from hilt.network.product_tiles import Product
 from hilt.network.search import Searcher
 from hilt.network.target import CompileTarget
+from hilt.network.tile_writer import OUT, ROWS, UNITS
 from hilt.network.timing import layer_ends
 from hilt.schedule import bound_cycles
 from hilt.schedule.chain import Chain, ChainLink, join
-from hilt.schedule.residual import RESIDUAL, identity_block
+from hilt.schedule.residual import IDENTITY, RESIDUAL, identity_block
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.layout import blocks, pack_bias, pack_weights
 from hilt.vta.program import MAX_IMAGE_BYTES
@@ -111,11 +114,20 @@ class Planner:
 
     def _tiled_link(self, layer: TiledLayer, placement: Placement) -> ChainLink:
         assert placement.schedule is not None
-        identity = "identity of 1"
-        self.constants[identity] = identity_block(0, self.target.accelerator)
+        accelerator = self.target.accelerator
+        code = layer_code(layer, placement.schedule.knobs, accelerator)
         names = {buffer: self._read(tensor) for buffer, tensor in layer.reads.items()}
-        names |= {"identity": identity, "out": self._write(layer.output)}
-        return ChainLink(layer_code(layer, placement.schedule.knobs, self.target.accelerator), names)
+        if IDENTITY in code.names:
+            names[IDENTITY] = "identity of 1"
+            self.constants[names[IDENTITY]] = identity_block(0, accelerator)
+        if UNITS in code.names:
+            names[UNITS] = "unit blocks"
+            self.constants[names[UNITS]] = unit_blocks(accelerator)
+        if ROWS in code.names and isinstance(layer.work, Product):
+            block = accelerator.parameters.block
+            names[ROWS] = self._buffer(f"rows of {layer.node.name}", (1, block, block * layer.work.factors, 1))
+        names[OUT] = self._write(layer.output)
+        return ChainLink(code, names)
 
     def _make_folded(self, layer: VtaLayer, fold: Fold) -> None:
         """Let the processor write a layer's data with the kernel's columns as channels."""

@@ -16,15 +16,28 @@ from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import INSTRUCTION, UOP, AluOpcode, MemoryType, Opcode
 
 DATA, FACTOR, OUT = "inp", "factor", "out"
-_NAMES = ("uop", IDENTITY, DATA, FACTOR, OUT)
+UNITS = "units"
+"""Weight blocks with a single one each (hilt.network.lower_gate)."""
+ROWS = "rows"
+"""Memory of a layer's own, which it writes and reads."""
+_NAMES = ("uop", IDENTITY, UNITS, DATA, FACTOR, ROWS, OUT)
 
 
 class TileWriter:
-    """Writes a layer tile by tile; a subclass has the tiles and their micro-ops."""
+    """Writes a layer tile by tile; a subclass has the tiles and their micro-ops.
+
+    Attributes:
+        constant: The buffer of the weight blocks that it begins with.
+        constant_blocks: How many these are.
+        uops: Micro-ops: accumulator, source, and weight block if it is not the first.
+    """
+
+    constant = IDENTITY
+    constant_blocks = 1
 
     def __init__(self, accelerator: Accelerator) -> None:
         self.accelerator = accelerator
-        self.uops: list[tuple[int, int]] = []
+        self.uops: list[tuple[int, ...]] = []
         self._records: list[NDArray[np.void]] = []
         self._owners: list[str] = []
 
@@ -32,10 +45,10 @@ class TileWriter:
         """Return the code. Raises Rejected if the micro-op buffer is too small."""
         self.prepare()
         self.add("uop", Opcode.LOAD, memory_type=MemoryType.UOP, y_size=1, x_size=len(self.uops))
-        self.add(IDENTITY, Opcode.LOAD, memory_type=MemoryType.WGT, y_size=1, x_size=1)
+        self.add(self.constant, Opcode.LOAD, memory_type=MemoryType.WGT, y_size=1, x_size=self.constant_blocks)
         self.write_tiles()
         uops = np.zeros(len(self.uops), dtype=UOP)
-        uops["dst"], uops["src"] = np.array(self.uops).T
+        uops["dst"], uops["src"], uops["wgt"] = np.array([(*uop, 0)[:3] for uop in self.uops]).T
         names = tuple(name for name in _NAMES if name in self._owners)
         numbers = {name: number for number, name in enumerate(names)}
         owners = np.array([numbers.get(name, -1) for name in self._owners])
@@ -49,7 +62,7 @@ class TileWriter:
             raise Rejected("uop_overflow", f"{len(self.uops)} micro-ops of {depth}")
 
     def write_micro_ops(self) -> None:
-        """Fill `uops`, (accumulator, source) each."""
+        """Fill `uops`."""
         raise NotImplementedError
 
     def write_tiles(self) -> None:
@@ -87,9 +100,9 @@ class TileWriter:
         """Load consecutive elements of a tensor to the input buffer."""
         self._consecutive(buffer, Opcode.LOAD, MemoryType.INP, place, first, elements)
 
-    def store(self, accumulator: int, first: int, elements: int) -> None:
-        """Store consecutive elements of the result."""
-        self._consecutive(OUT, Opcode.STORE, MemoryType.OUT, accumulator, first, elements)
+    def store(self, accumulator: int, first: int, elements: int, buffer: str = OUT) -> None:
+        """Store consecutive elements of the result, or of another buffer."""
+        self._consecutive(buffer, Opcode.STORE, MemoryType.OUT, accumulator, first, elements)
 
     def add(self, buffer: str, opcode: Opcode, **fields: int) -> None:
         """Add an instruction; `buffer` is the memory that it moves, "" for none."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from hilt.network.lower_layer import layer_code
 from hilt.network.partition import Part, Placement
 from hilt.network.search import Schedule, Searcher
+from hilt.network.tile_writer import UNITS
 from hilt.schedule import Rejected
 from hilt.schedule.chain import ChainLink, join
 from hilt.schedule.code import Code
@@ -101,7 +102,7 @@ class _Chain:
         own = {name: f"{name} of {place}" for name in code.names if name != "uop"}
         own["out"] = self._tensor(layer.output)
         own |= {buffer: self._tensor(tensor) for buffer, tensor in layer.reads.items()}
-        return own | ({IDENTITY: IDENTITY} if IDENTITY in own else {})
+        return own | {name: name for name in (IDENTITY, UNITS) if name in own}
 
     def _tensor(self, name: str) -> str:
         while name in self._alias:

@@ -65,7 +65,9 @@ def join(links: Sequence[ChainLink], sizes: Mapping[str, int], accelerator: Acce
     finish["opcode"] = Opcode.FINISH
     records = np.concatenate([*shards, finish])
     owner = np.append(np.concatenate(owners), -1)
-    records = with_tokens(records, Memory(owner, uops), depths)
+    records = with_tokens(
+        records, Memory(owner, uops, parameters.wgt_element_bytes // parameters.out_element_bytes), depths
+    )
     program = _program(records, uops, owner, names, sizes, accelerator)
     return Chain(program, [len(shard) for shard in shards])
 
@@ -144,10 +146,12 @@ def _program(
 ) -> Program:
     buffers = []
     for number, name in enumerate(names):
-        where = np.flatnonzero(owner == number)
-        kind, element = _kind(records, where, accelerator)
+        moves = np.flatnonzero(owner == number)
         size = len(uops) * accelerator.uop_element_bytes if name == _UOP else sizes[name]
-        buffers.append(Buffer(name, kind, size, element, where))
+        blocks = records["memory_type"][moves] == MemoryType.WGT
+        for where in filter(len, (moves[~blocks], moves[blocks])):  # weights that VTA itself wrote are a buffer twice
+            kind, element = _kind(records, where, accelerator)
+            buffers.append(Buffer(name, kind, size, element, where))
     return Program.assemble(accelerator, encode(records, accelerator), encode_uops(uops, accelerator), tuple(buffers))
 
 

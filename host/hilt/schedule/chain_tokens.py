@@ -46,11 +46,13 @@ class Memory:
     """The memory behind LOADs and STOREs.
 
     `buffer` (n,) is the number of the buffer that each instruction moves (-1 for none), `uops` are UOP records of
-    the micro-op buffer, from which every LOAD of UOP reads at its dram_base.
+    the micro-op buffer, from which every LOAD of UOP reads at its dram_base. A weight block is as large as
+    `block_elements` elements that STOREs write.
     """
 
     buffer: NDArray[np.int64]
     uops: Records
+    block_elements: int
 
 
 def with_tokens(records: Records, memory: Memory, depths: Depths) -> Records:
@@ -70,6 +72,10 @@ class _Block:
     high: int
     wide: int
     stride: int
+
+    def in_parts(self, parts: int) -> _Block:
+        """Return the same memory in elements of which each of these has `parts`."""
+        return _Block(self.first * parts, self.high, self.wide * parts, self.stride * parts)
 
     @property
     def elements(self) -> NDArray[np.int64]:
@@ -163,6 +169,8 @@ class _Scheduler:
 
     def _load(self, number: int, kind: MemoryType, span: _Span, block: _Block) -> None:
         needed = int(self.reader[kind][span[0] : span[1]].max(initial=-1))
+        if kind is MemoryType.WGT:
+            block = block.in_parts(self.memory.block_elements)
         store = self._last_store_of(int(self.memory.buffer[number]), block)
         if store > self.from_store.covered:
             relay = self._relay(store)

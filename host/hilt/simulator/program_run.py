@@ -80,6 +80,8 @@ def _contents(program: Program, inputs: Mapping[str, NDArray[Any]]) -> dict[str,
     given = {**inputs, "uop": program.uops}
     contents: dict[str, NDArray[Any]] = {}
     for buffer in program.buffers:
+        if buffer.name in contents:
+            continue
         if buffer.name == "out":
             contents["out"] = np.full(buffer.bytes, UNWRITTEN, dtype=np.uint8)
             continue

@@ -25,6 +25,7 @@ class ProgramError(ValueError):
 class Buffer:
     """A piece of memory that the program reads or writes: `uop`, `out`, or an input, which the operator names.
 
+    Memory that is written as outputs and read as weights is there twice by its name, once for each size of elements.
     `instructions` (int64, ascending) are the LOADs and STOREs whose dram_base counts `element_bytes` from its start.
     """
 

@@ -92,7 +92,7 @@ UOPS = np.zeros(1, dtype=UOP)
 
 
 def tokens(records: list[np.ndarray], buffers: list[int]) -> list[set[str]]:
-    made = with_tokens(np.concatenate(records), Memory(np.array(buffers), UOPS), DEPTHS)
+    made = with_tokens(np.concatenate(records), Memory(np.array(buffers), UOPS, block_elements=4), DEPTHS)
     return [{flag for flag in TOKEN_FLAGS if record[flag]} for record in made]
 
 
@@ -117,6 +117,17 @@ def test_a_load_of_other_data_does_not_wait_for_a_store() -> None:
     other = instruction(Opcode.LOAD, **LOAD, dram_base=4, sram_base=8)
     stream = [load_uops, gemm, instruction(Opcode.STORE, **STORE), load_uops, other, instruction(Opcode.FINISH)]
     assert tokens(stream, [0, -1, 1, 0, 1, -1])[4] == set()
+
+
+@pytest.mark.parametrize(("block", "waits"), [(0, False), (1, True), (2, False)])
+def test_a_load_of_weights_waits_for_the_store_of_their_rows(block: int, waits: bool) -> None:
+    """A block of weights is four elements of a STORE, which writes the elements 4 to 7."""
+    gemm = instruction(Opcode.GEMM, uop_end=1, iter_out=1, iter_in=4, dst_factor_in=1, src_factor_in=1)
+    load_uops = instruction(Opcode.LOAD, memory_type=MemoryType.UOP, y_size=1, x_size=1)
+    weights = instruction(Opcode.LOAD, memory_type=MemoryType.WGT, y_size=1, x_size=1, dram_base=block, sram_base=4)
+    store = instruction(Opcode.STORE, **STORE, dram_base=4)
+    stream = [load_uops, gemm, store, load_uops, weights, instruction(Opcode.FINISH)]
+    assert tokens(stream, [0, -1, 1, 0, 1, -1])[4] == ({"pop_next"} if waits else set())
 
 
 def test_a_load_right_behind_the_store_of_its_data_cannot_be_ordered() -> None:

@@ -10,14 +10,15 @@ from hilt.network.compile import Compiled, compile_network
 from hilt.network.core_speed import CORTEX_A9
 from hilt.network.graph import Graph
 from hilt.network.layers import NotOnVtaError, layer_of
-from hilt.network.lower_product import Product
+from hilt.network.lower_gate import unit_blocks
 from hilt.network.lower_tiles import lower_tiles, tile_knobs
 from hilt.network.processor import ProcessorSpeed
+from hilt.network.product_tiles import Product
 from hilt.network.reference import evaluate
 from hilt.network.search import Searcher
 from hilt.network.simulated import SimulatedVta
 from hilt.network.target import CompileTarget
-from hilt.network.tile_writer import FACTOR
+from hilt.network.tile_writer import FACTOR, ROWS, UNITS
 from hilt.network.verify import compare
 from hilt.schedule import Rejected
 from hilt.schedule.fused import alone
@@ -65,15 +66,19 @@ def right(product: Product, accelerator: Accelerator, form: Form = "golden") -> 
     products = data.astype(np.int64) * factor
     rounded = (products + ((1 << product.shift) >> 1)) >> product.shift
     expected = np.clip(rounded, *product.clip).astype(np.int8)
-    inputs = {"inp": data, FACTOR: factor, IDENTITY: identity_block(0, accelerator)}
-    sizes = {"out": expected.nbytes} | {name: array.nbytes for name, array in inputs.items()}
+    rows = np.zeros((product.factors, *unit_blocks(accelerator).shape[1:]), np.int8)
+    constants = {IDENTITY: identity_block(0, accelerator), UNITS: unit_blocks(accelerator)}
+    given = {"inp": data, FACTOR: factor, ROWS: rows, **constants}
+    sizes = {"out": expected.nbytes} | {name: array.nbytes for name, array in given.items()}
     library = build(accelerator, form)
     cycles = []
     for knobs in tile_knobs(product):
         try:
-            program = alone(lower_tiles(product, knobs, accelerator), sizes, accelerator)
+            code = lower_tiles(product, knobs, accelerator)
         except Rejected:
             continue
+        program = alone(code, sizes, accelerator)
+        inputs = {name: given[name] for name in code.names if name in given}
         run = run_program(library, program, inputs, max_cycles=1 << 30)
         assert run.execution.status is DeviceStatus.DONE, knobs
         assert np.array_equal(run.output, expected.ravel()), knobs
@@ -97,9 +102,26 @@ def test_every_schedule_of_a_product_is_right(
     assert len(right(product, of(parameters, hazards, isa))) >= len(tile_knobs(product)) // 2
 
 
+@pytest.mark.parametrize(
+    "product",
+    [Product(1, 1, 0, (-128, 127)), Product(5, 49, 7, (0, 127)), Product(3, 700, 15, (-128, 127)),
+     Product(70, 13, 1, (-128, 127)), Product(150, 9, 6, (-100, 90))],
+    ids=lambda each: f"{each.factors}x{each.pixels}>>{each.shift}",
+)  # fmt: skip
+@pytest.mark.parametrize(
+    ("parameters", "hazards", "isa"),
+    [(PYNQ, "interlock", IsaRevision.A), (PYNQ, "none", IsaRevision.A), (SMALL, "interlock", IsaRevision.A)],
+)
+def test_every_schedule_of_a_gate_without_mul_is_right(
+    product: Product, parameters: str, hazards: Hazards, isa: IsaRevision
+) -> None:
+    assert len(right(product, of(parameters, hazards, isa))) >= len(tile_knobs(product)) // 2
+
+
 @pytest.mark.rtl
-def test_the_rtl_multiplies_and_the_twin_counts_its_cycles() -> None:
-    accelerator, product = of(SMALL), Product(6, 20, 6, (-128, 127))
+@pytest.mark.parametrize("isa", [IsaRevision.A, IsaRevision.B])
+def test_the_rtl_multiplies_and_the_twin_counts_its_cycles(isa: IsaRevision) -> None:
+    accelerator, product = of(SMALL, isa=isa), Product(6, 20, 6, (-128, 127))
     cycles = right(product, accelerator, "rtl")
     schedule = Searcher(accelerator, MemoryModel(base=0x1000_0000)).tile_schedule("gate", product)
     assert schedule.cycles == min(cycles)
@@ -119,12 +141,22 @@ def compiled(
     return compile_network(graph, aim), aim
 
 
-def verified(graph: Graph, data: NDArray[np.int8], parameters: str = PYNQ, form: Form = "golden") -> Compiled:
-    """Compile, run with all tensors kept, and compare each with the reference's."""
-    made, aim = compiled(graph, parameters)
+def verified(
+    graph: Graph,
+    data: NDArray[np.int8],
+    parameters: str = PYNQ,
+    isa: IsaRevision = IsaRevision.B,
+    form: Form = "golden",
+) -> Compiled:
+    """Compile, run with all tensors kept, compare each with the reference's, and run with memory shared."""
+    made, aim = compiled(graph, parameters, isa)
+    bundle, expected = read_bundle(made.data, "m"), evaluate(graph, {"x": data})
     with SimulatedVta(aim, form) as device:
-        inference = Network(read_bundle(made.data, "m"), device, keep=True).run({"x": data})
-    assert compare(inference.tensors, evaluate(graph, {"x": data}), graph).tensors == len(graph.tensors)
+        inference = Network(bundle, device, keep=True).run({"x": data})
+        shared = Network(bundle, device).run({"x": data})
+    assert compare(inference.tensors, expected, graph).tensors == len(graph.tensors)
+    for name, value in shared.outputs.items():
+        np.testing.assert_array_equal(value, expected[name])
     return made
 
 
@@ -138,7 +170,9 @@ def mean(builder: Builder, data: str) -> str:
     """Add the mean over the images, of 2^k pixels."""
     images, channels, height, width = builder.tensors[data].shape
     attributes = {"divisor": 1, "shift": int(np.log2(height * width)), "clip": [-128, 127]}
-    return builder.add_node("mean", "global_average_pool", [data], (images, channels, 1, 1), attributes)
+    return builder.add_node(
+        f"mean{len(builder.nodes)}", "global_average_pool", [data], (images, channels, 1, 1), attributes
+    )
 
 
 def gated(shape: tuple[int, int, int, int], swap: bool = False) -> tuple[Builder, Graph]:
@@ -151,11 +185,20 @@ def gated(shape: tuple[int, int, int, int], swap: bool = False) -> tuple[Builder
     return builder, builder.graph(builder.conv(product, 16, 1))
 
 
-@pytest.mark.parametrize("parameters", [PYNQ, SMALL, BATCHED])
+@pytest.mark.parametrize(
+    ("parameters", "isa"),
+    [
+        (PYNQ, IsaRevision.A),
+        (PYNQ, IsaRevision.B),
+        (SMALL, IsaRevision.A),
+        (SMALL, IsaRevision.WIDE),
+        (BATCHED, IsaRevision.B),
+    ],
+)
 @pytest.mark.parametrize(("images", "swap"), [(1, False), (3, True), (4, False)])
-def test_a_gated_network_is_one_program(parameters: str, images: int, swap: bool) -> None:
+def test_a_gated_network_is_one_program(parameters: str, isa: IsaRevision, images: int, swap: bool) -> None:
     builder, graph = gated((images, 12, 4, 8), swap)
-    made = verified(graph, builder.input(), parameters)
+    made = verified(graph, builder.input(), parameters, isa)
     assert [placement.node.name for placement in made.placements if not placement.on_vta] == []
     assert len(made.manifest["programs"]) == 1
     assert not any(step["kind"] == "cpu" for step in made.manifest["steps"])
@@ -212,11 +255,35 @@ def test_products_that_repeat_otherwise_stay_on_the_processor(
         layer_of(graph, graph.nodes[-1], of(PYNQ))
 
 
-def test_revision_a_has_no_product_of_two_tensors() -> None:
-    _, graph = gated((1, 12, 4, 4))
+@pytest.mark.rtl
+@pytest.mark.parametrize("isa", [IsaRevision.A, IsaRevision.B])
+def test_the_rtl_runs_a_gated_network_in_the_twins_cycles(isa: IsaRevision) -> None:
+    """Two gates in one chain: the weight blocks of each are stored before they are loaded."""
+    builder = Builder((1, 12, 4, 4))
+    data = builder.conv("x", 24)
+    for _ in range(2):
+        gate = builder.conv(mean(builder, data), 24, 1, clip=[0, 127], shift=[4])
+        data = builder.conv(multiply(builder, data, gate), 24, 1, shift=[7])
+    graph = builder.graph(data)
+    made, aim = compiled(graph, SMALL, isa)
+    inputs = {"x": builder.input()}
+    with SimulatedVta(aim, "rtl") as device:
+        inference = Network(read_bundle(made.data, "m"), device, keep=True).run(inputs)
+    compare(inference.tensors, evaluate(graph, inputs), graph)
+    counted = [step.cycles for step in inference.steps if step.kind == "vta"]
+    assert counted == [program["cycles"] for program in made.manifest["programs"]] and len(counted) == 1
+
+
+@pytest.mark.parametrize(("parameters", "whole"), [(PYNQ, True), (BATCHED, False)])
+def test_revision_a_multiplies_by_gates_only(parameters: str, whole: bool) -> None:
+    builder, graph = gated((1, 12, 4, 4))
     node = next(node for node in graph.nodes if node.op == "multiply")
+    if whole:
+        assert layer_of(graph, node, of(parameters, isa=IsaRevision.A)).output == node.outputs[0]
+        graph = builder.graph(multiply(builder, "x", "x"))
+        node = graph.nodes[-1]
     with pytest.raises(NotOnVtaError, match="revision A"):
-        layer_of(graph, node, of(PYNQ, isa=IsaRevision.A))
+        layer_of(graph, node, of(parameters, isa=IsaRevision.A))
 
 
 def test_a_product_whose_neighbours_are_the_processors_stays_there() -> None:
