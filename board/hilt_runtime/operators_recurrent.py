@@ -1,7 +1,13 @@
-"""ONNX's LSTM and GRU in numpy, with their default activations, and RNN."""
+"""ONNX's LSTM and GRU in numpy, with their default activations, and RNN.
+
+Weights and recurrence may both be of int8, with a float scale a row: the inputs WEIGHT_SCALES and RECURRENCE_SCALES
+(directions, gates * hidden), which ONNX does not have. What they are multiplied with is rounded to steps of a power of
+two, 2^14 of them to the largest value: 1 of the hidden state, which lies in (-1, 1). So sums are exact integers.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
@@ -10,6 +16,13 @@ from hilt_runtime import functions
 
 Inputs = Sequence[Any]
 Attributes = Mapping[str, Any]
+
+WEIGHT_SCALES, RECURRENCE_SCALES = 8, 9
+"""The places of the scales of int8 weights among the inputs, behind all of ONNX's."""
+STEPS = 14
+"""Bits of the steps that data and state have, beside the sign."""
+MOST_DEPTH = 1 << 20
+"""Products of a sum of int8 at most: it is exact in float64."""
 
 
 def _sigmoid(x: np.ndarray) -> Any:
@@ -46,26 +59,98 @@ def _directions(attributes: Attributes) -> List[bool]:
 
 
 def require_known(kernel: str, inputs: Inputs, attributes: Attributes) -> None:
-    """Refuse an LSTM ("lstm") or GRU ("gru") that this code does not compute. Raises ValueError."""
+    """Refuse an LSTM ("lstm"), GRU ("gru") or RNN ("rnn") that this code does not compute. Raises ValueError."""
     if kernel == "gru":
         _refuse_extras("GRU", inputs, attributes, 4, ("Sigmoid", "Tanh"))
+        return
+    if kernel == "rnn":
+        _require_known_rnn(inputs, attributes)
         return
     _refuse_extras("LSTM", inputs, attributes, 4, ("Sigmoid", "Tanh", "Tanh"))
     if _at(inputs, 7) is not None:
         raise ValueError("LSTM with peepholes is not known")
 
 
+def is_int8(inputs: Inputs) -> bool:
+    """Tell whether a recurrent operator has int8 weights."""
+    return bool(np.asarray(inputs[2]).dtype == np.int8)
+
+
+class _Rows:
+    """One direction's weights (rows, depth), of float or int8."""
+
+    def __init__(self, inputs: Inputs, place: int, direction: int) -> None:
+        self._matrix: np.ndarray = np.asarray(inputs[place])[direction]
+        self._scales: Optional[np.ndarray] = None
+        if is_int8(inputs):
+            self._matrix = self._matrix.astype(np.float64)
+            self._scales = scales_of(inputs, place)[direction].astype(np.float64)
+
+    def of_data(self, data: np.ndarray) -> Any:
+        """Return the products of data (..., depth) with all rows, float32."""
+        return self._product(data, 0, None, exponent_of(data))
+
+    def of_state(self, hidden: np.ndarray, first: int = 0, last: Optional[int] = None) -> Any:
+        """Return the products of a state (N, depth) with the rows from `first` to `last`, float32."""
+        return self._product(hidden, first, last, STEPS)
+
+    def _product(self, data: np.ndarray, first: int, last: Optional[int], exponent: int) -> Any:
+        matrix = self._matrix[first:last].T
+        if self._scales is None:
+            return functions.product(data, matrix)
+        sums = np.matmul(_fixed_point(data, exponent), matrix)
+        return (sums * np.ldexp(self._scales[first:last], -exponent)).astype(data.dtype)
+
+
+def scales_of(inputs: Inputs, place: int) -> np.ndarray:
+    """Return the scales (directions, rows) of the int8 weights at a place. Raises ValueError if they do not fit."""
+    scales = _at(inputs, WEIGHT_SCALES if place == 1 else RECURRENCE_SCALES)
+    values = np.asarray(inputs[place])
+    fits = scales is not None and scales.shape == values.shape[:2] and scales.dtype == np.float32
+    if scales is None or not fits or values.dtype != np.int8 or values.shape[2] > MOST_DEPTH:
+        raise ValueError("int8 weights need a float32 scale for each of their rows, and all of them are int8")
+    return scales
+
+
+def exponent_of(data: np.ndarray) -> int:
+    """Return k of the steps 2^-k of data: its largest finite value is less than 2^14 of them."""
+    magnitudes = np.abs(data[np.isfinite(data)])
+    return STEPS - math.frexp(float(magnitudes.max() if magnitudes.size else 0.0))[1]
+
+
+def _fixed_point(values: np.ndarray, exponent: int) -> Any:
+    """Return values in steps of 2^-exponent, clipped, rounded half to even, of NaN 0: whole numbers in float64."""
+    scaled = np.ldexp(values.astype(np.float64), exponent)
+    clipped = np.minimum(np.maximum(scaled, -(1 << STEPS)), 1 << STEPS)
+    return np.rint(np.where(np.isnan(clipped), 0.0, clipped))
+
+
+def _require_known_rnn(inputs: Inputs, attributes: Attributes) -> None:
+    names = rnn_activations(attributes)
+    if any(name not in _ACTIVATIONS for name in names):
+        raise ValueError("RNN with activations {} is not known; hilt computes {}".format(names, sorted(_ACTIVATIONS)))
+    if is_int8(inputs) and "Relu" in names:
+        raise ValueError("RNN with Relu and int8 weights is not known: its state has no bounds")
+    _refuse_extras("RNN", inputs, {**attributes, "activations": []}, 4, ("Tanh",))
+
+
+def rnn_activations(attributes: Attributes) -> List[str]:
+    """Return the activation of each direction of an RNN."""
+    return [str(name) for name in attributes.get("activations", [])] or ["Tanh"] * len(_directions(attributes))
+
+
 def _lstm(inputs: Inputs, attributes: Attributes) -> Any:
     require_known("lstm", inputs, attributes)
-    data, weights, recurrence = (np.asarray(tensor) for tensor in inputs[:3])
+    data, recurrence = np.asarray(inputs[0]), np.asarray(inputs[2])
     hidden_size = recurrence.shape[2]
     outputs, hiddens, cells = [], [], []
     for direction, backwards in enumerate(_directions(attributes)):
         hidden, cell = (_initial(_at(inputs, place), direction, data, hidden_size) for place in (5, 6))
-        gates = _input_part(data, weights[direction], _at(inputs, 3), direction, hidden_size, 4, both=True)
+        recurrent = _Rows(inputs, 2, direction)
+        gates = _input_part(inputs, direction, hidden_size, 4, both=True)
         steps = np.empty((data.shape[0], data.shape[1], hidden_size), data.dtype)
         for step in _order(data.shape[0], backwards):
-            four = gates[step] + functions.product(hidden, recurrence[direction].T)
+            four = gates[step] + recurrent.of_state(hidden)
             enter, leave, forget, new = (four[:, k * hidden_size : (k + 1) * hidden_size] for k in range(4))
             cell = _sigmoid(forget) * cell + _sigmoid(enter) * _tanh(new)
             hidden = _sigmoid(leave) * _tanh(cell)
@@ -78,29 +163,25 @@ def _lstm(inputs: Inputs, attributes: Attributes) -> Any:
 
 def _gru(inputs: Inputs, attributes: Attributes) -> Any:
     require_known("gru", inputs, attributes)
-    data, weights, recurrence = (np.asarray(tensor) for tensor in inputs[:3])
+    data, recurrence = np.asarray(inputs[0]), np.asarray(inputs[2])
     size = recurrence.shape[2]
     linear = bool(attributes.get("linear_before_reset", 0))
     outputs, hiddens = [], []
     for direction, backwards in enumerate(_directions(attributes)):
         hidden = _initial(_at(inputs, 5), direction, data, size)
         bias = _at(inputs, 3)
-        gates = _input_part(data, weights[direction], bias, direction, size, 3, both=False)
+        gates = _input_part(inputs, direction, size, 3, both=False)
         recurrent_bias = np.zeros(3 * size, data.dtype) if bias is None else bias[direction, 3 * size :]
-        matrix = recurrence[direction]
+        recurrent = _Rows(inputs, 2, direction)
         steps = np.empty((data.shape[0], data.shape[1], size), data.dtype)
         for step in _order(data.shape[0], backwards):
-            both = (
-                gates[step][:, : 2 * size]
-                + functions.product(hidden, matrix[: 2 * size].T)
-                + recurrent_bias[: 2 * size]
-            )
+            both = gates[step][:, : 2 * size] + recurrent.of_state(hidden, 0, 2 * size) + recurrent_bias[: 2 * size]
             update, reset = _sigmoid(both[:, :size]), _sigmoid(both[:, size:])
-            tail, last = recurrent_bias[2 * size :], matrix[2 * size :].T
+            tail = recurrent_bias[2 * size :]
             inner = (
-                reset * (functions.product(hidden, last) + tail)
+                reset * (recurrent.of_state(hidden, 2 * size) + tail)
                 if linear
-                else functions.product(reset * hidden, last) + tail
+                else recurrent.of_state(reset * hidden, 2 * size) + tail
             )
             new = _tanh(gates[step][:, 2 * size :] + inner)
             hidden = (1 - update) * new + update * hidden
@@ -113,24 +194,22 @@ def _gru(inputs: Inputs, attributes: Attributes) -> Any:
 _ACTIVATIONS: Dict[str, Callable[[np.ndarray], Any]] = {
     "Tanh": _tanh,
     "Sigmoid": _sigmoid,
-    "Relu": lambda x: np.maximum(x, x.dtype.type(0)),
+    "Relu": lambda x: np.maximum(x, x.dtype.type(0)) + x.dtype.type(0),
 }
 
 
 def _rnn(inputs: Inputs, attributes: Attributes) -> Any:
-    data, weights, recurrence = (np.asarray(tensor) for tensor in inputs[:3])
-    size, directions = recurrence.shape[2], _directions(attributes)
-    names = [str(name) for name in attributes.get("activations", [])] or ["Tanh"] * len(directions)
-    if any(name not in _ACTIVATIONS for name in names):
-        raise ValueError("RNN with activations {} is not known; hilt computes {}".format(names, sorted(_ACTIVATIONS)))
-    _refuse_extras("RNN", inputs, {**attributes, "activations": []}, 4, ("Tanh",))
+    require_known("rnn", inputs, attributes)
+    data, recurrence = np.asarray(inputs[0]), np.asarray(inputs[2])
+    size, directions, names = recurrence.shape[2], _directions(attributes), rnn_activations(attributes)
     outputs, hiddens = [], []
     for direction, backwards in enumerate(directions):
         hidden = _initial(_at(inputs, 5), direction, data, size)
-        entered = _input_part(data, weights[direction], _at(inputs, 3), direction, size, 1, both=True)
+        recurrent = _Rows(inputs, 2, direction)
+        entered = _input_part(inputs, direction, size, 1, both=True)
         steps = np.empty((data.shape[0], data.shape[1], size), data.dtype)
         for step in _order(data.shape[0], backwards):
-            total = entered[step] + functions.product(hidden, recurrence[direction].T)
+            total = entered[step] + recurrent.of_state(hidden)
             hidden = steps[step] = _ACTIVATIONS[names[direction]](total)
         outputs.append(steps)
         hiddens.append(hidden)
@@ -141,11 +220,9 @@ def _initial(given: Optional[np.ndarray], direction: int, data: np.ndarray, size
     return np.zeros((data.shape[1], size), data.dtype) if given is None else given[direction]
 
 
-def _input_part(
-    data: np.ndarray, weights: np.ndarray, bias: Optional[np.ndarray], direction: int, size: int, gates: int, both: bool
-) -> Any:
+def _input_part(inputs: Inputs, direction: int, size: int, gates: int, both: bool) -> Any:
     """Return the gates' part that depends on the data alone (T, N, gates * size); `both` adds both biases."""
-    product = functions.product(data, weights.T)
+    product, bias = _Rows(inputs, 1, direction).of_data(np.asarray(inputs[0])), _at(inputs, 3)
     if bias is None:
         return product
     first = bias[direction, : gates * size]

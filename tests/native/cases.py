@@ -27,6 +27,15 @@ def floats(*shape: int) -> np.ndarray[Any, Any]:
     return np.random.default_rng(0).normal(0, 2, shape).astype(np.float32)
 
 
+def recurrent(op: str, gates: int, hidden: int, is_int8: bool) -> tuple[str, list[Any], Mapping[str, Any], int]:
+    """Return eight steps of a recurrent operator; two sizes part what a product takes from what an output takes."""
+    rows = gates * hidden
+    weights = int8(1, rows, hidden) if is_int8 else floats(1, rows, hidden)
+    scales = [*[None] * 5, *[np.full((1, rows), 1e-4, np.float32)] * 2] if is_int8 else []
+    attributes = {"hidden_size": hidden, "direction": "forward"}
+    return op, [floats(8, 1, hidden), weights, weights.copy(), *scales], attributes, 8 * 2 * rows * hidden
+
+
 IMAGE, GATE = int8(1, 32, 56, 56), int8(1, 32, 1, 1)
 PACKED = int8(1, 2, 56, 56, 1, 16)
 WINDOW = {"kernel": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
@@ -54,8 +63,8 @@ OPERATORS: dict[str, tuple[str, list[Any], Mapping[str, Any], int]] = {
     "Tanh": ("Tanh", [floats(4000)], {}, 4000),
     "Softmax": ("Softmax", [floats(40, 100)], {}, 4000),
     "MatMul a product": ("MatMul", [floats(16, 128), floats(128, 128)], {}, 16 * 128 * 128),
-    "LSTM a product": ("LSTM", [floats(12, 1, 128), floats(1, 512, 128), floats(1, 512, 128)],
-                       {"hidden_size": 128, "direction": "forward"}, 12 * 2 * 512 * 128),
+    **{f"{op}{kind} of {hidden} a product": recurrent(op, gates, hidden, kind == " int8")
+       for op, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1)) for kind in ("", " int8") for hidden in (64, 256)},
     "ReduceMean": ("ReduceMean", [floats(16, 400), np.array([1])], {}, 6400),
     "softmax": ("softmax", [int8(40, 6625)],
                 {"axis": -1, "scale": 2.0**-4, "logarithm": 0, "shape": [40, 6625]}, 40 * 6625),

@@ -12,7 +12,9 @@ static const kernel_t *kernel_of(int32_t number) {
   index -= move_kernel_count;
   if (index < integer_kernel_count) return &integer_kernels[index];
   index -= integer_kernel_count;
-  return index < float_kernel_count ? &float_kernels[index] : NULL;
+  if (index < float_kernel_count) return &float_kernels[index];
+  index -= float_kernel_count;
+  return index < recurrent_kernel_count ? &recurrent_kernels[index] : NULL;
 }
 
 static work_t work_of(const hilt_step *step, const hilt_buffer *buffers) {
@@ -33,7 +35,9 @@ static double now(void) {
 
 EXPORT int32_t hilt_abi(void) { return HILT_ABI; }
 
-EXPORT int32_t hilt_kernel_count(void) { return move_kernel_count + integer_kernel_count + float_kernel_count; }
+EXPORT int32_t hilt_kernel_count(void) {
+  return move_kernel_count + integer_kernel_count + float_kernel_count + recurrent_kernel_count;
+}
 
 // Returns -1, or the first step whose numbers reach outside of its buffers.
 EXPORT int64_t hilt_check(const hilt_step *steps, int64_t count, const hilt_buffer *buffers, int64_t buffer_count) {

@@ -3,6 +3,7 @@
 // ONNX's operators on float32. Sums and products add up in double, in order; the result is rounded once.
 #include "engine.h"
 #include "functions.h"
+#include "products.h"
 #include "vector.h"
 
 #include <math.h>
@@ -302,50 +303,7 @@ static int check_matmul(const work_t *w) {
          holds(w, 2, elements, 4) && spans(w, 0, 4, left, p + M_LEFT) && spans(w, 1, 4, right, p + M_RIGHT);
 }
 
-#define BLOCK 16  // columns at once
 #define NEAR 64
-
-// sum + a * b, both rounded: as VFP's vmla does in one instruction, which compilers leave out on a Cortex-A9.
-static inline double added(double sum, double a, double b) {
-#if defined(__arm__) && defined(__ARM_FP)
-  __asm__("vmla.f64 %P0, %P1, %P2" : "+w"(sum) : "w"(a), "w"(b));
-  return sum;
-#else
-  return sum + a * b;
-#endif
-}
-
-// Adds the products of a row to `count` sums, depth by depth.
-static void add_products(const float *a, ptrdiff_t a_depth, const float *b, ptrdiff_t b_depth, ptrdiff_t b_column,
-                         ptrdiff_t depth, ptrdiff_t count, double *restrict sums) {
-  ptrdiff_t i = 0;
-  if (b_column == 1)
-    for (; i + BLOCK <= count; i += BLOCK) {  // sums stay in registers
-      double block[BLOCK];
-      UNROLLED for (int j = 0; j < BLOCK; ++j) block[j] = sums[i + j];
-      for (ptrdiff_t k = 0; k < depth; ++k) {
-        const double factor = a[k * a_depth];
-        const float *line = b + k * b_depth + i;
-        UNROLLED for (int j = 0; j < BLOCK; ++j) block[j] = added(block[j], factor, (double)line[j]);
-      }
-      UNROLLED for (int j = 0; j < BLOCK; ++j) sums[i + j] = block[j];
-    }
-  for (; i + 4 <= count; i += 4) {
-    double s0 = sums[i], s1 = sums[i + 1], s2 = sums[i + 2], s3 = sums[i + 3];
-    const float *column = b + i * b_column;
-    for (ptrdiff_t k = 0; k < depth; ++k) {
-      const double factor = a[k * a_depth];
-      const float *line = column + k * b_depth;
-      s0 += factor * (double)line[0];
-      s1 += factor * (double)line[b_column];
-      s2 += factor * (double)line[2 * b_column];
-      s3 += factor * (double)line[3 * b_column];
-    }
-    sums[i] = s0, sums[i + 1] = s1, sums[i + 2] = s2, sums[i + 3] = s3;
-  }
-  for (; i < count; ++i)
-    for (ptrdiff_t k = 0; k < depth; ++k) sums[i] += (double)a[k * a_depth] * (double)b[k * b_depth + i * b_column];
-}
 
 static int run_matmul(const work_t *w) {
   const int64_t *p = w->p, *left = p + M_LEFT, *right = p + M_RIGHT;
@@ -518,93 +476,6 @@ static int run_blend(const work_t *w) {
   return 0;
 }
 
-// --- lstm, gru: steps, batch, hidden, 1 backwards, outputs' step stride, 1 linear before reset. Buffers: gates of the
-// data (steps, batch, n * hidden), recurrence transposed (hidden, n * hidden), recurrent bias (3 * hidden; gru only),
-// outputs, hidden state (batch, hidden; in and out), cell state (lstm) or room (gru: 3 * hidden). ---
-
-static int check_recurrent(const work_t *w, int64_t gates) {
-  const int64_t *p = w->p;
-  int64_t data[4] = {p[0], p[1], p[2], gates}, matrix[3] = {p[2], p[2], gates}, state[2] = {p[1], p[2]};
-  int64_t read = product_of(4, data), weights = product_of(3, matrix), states = product_of(2, state);
-  if (w->count != 6 || read <= 0 || weights < 0 || states < 0 || !in_range(p[4], states, (int64_t)1 << 31)) return 0;
-  int64_t span = (p[0] - 1) * p[4];
-  return span <= (int64_t)1 << 40 && holds(w, 0, read, 4) && holds(w, 1, weights, 4) &&
-         holds(w, 2, gates == 3 ? 3 * p[2] : 0, 4) && holds(w, 3, span + states, 4) && holds(w, 4, states, 4) &&
-         holds(w, 5, gates == 3 ? 4 * p[2] : states, 4);
-}
-
-static int check_lstm(const work_t *w) { return check_recurrent(w, 4) && holds(w, 2, 4 * w->p[2], 4); }
-static int check_gru(const work_t *w) { return check_recurrent(w, 3); }
-
-// sums[i] = float32 of the products of a state with the columns of a matrix (hidden, width).
-static void times_matrix(const float *state, const float *matrix, ptrdiff_t hidden, ptrdiff_t width, ptrdiff_t from,
-                         ptrdiff_t columns, float *to) {
-  for (ptrdiff_t first = 0; first < columns; first += CHUNK) {
-    double sums[CHUNK] = {0};
-    ptrdiff_t count = least(columns - first, CHUNK);
-    add_products(state, 1, matrix + from + first, width, 1, hidden, count, sums);
-    for (ptrdiff_t i = 0; i < count; ++i) to[first + i] = (float)sums[i];
-  }
-}
-
-static int run_lstm(const work_t *w) {
-  ptrdiff_t steps = w->p[0], batch = w->p[1], size = w->p[2];
-  float *room = (float *)w->data[2];
-  for (ptrdiff_t turn = 0; turn < steps; ++turn) {
-    ptrdiff_t step = w->p[3] ? steps - 1 - turn : turn;
-    for (ptrdiff_t n = 0; n < batch; ++n) {
-      const float *gates = floats(w, 0) + (step * batch + n) * 4 * size;
-      float *hidden = (float *)w->data[4] + n * size, *cell = (float *)w->data[5] + n * size;
-      times_matrix(hidden, floats(w, 1), size, 4 * size, 0, 4 * size, room);
-      for (ptrdiff_t i = 0; i < 4 * size; ++i) room[i] = gates[i] + room[i];
-      for (ptrdiff_t i = 0; i < size; ++i) {
-        float enter = (float)sigmoid_of(room[i]), leave = (float)sigmoid_of(room[size + i]);
-        float forget = (float)sigmoid_of(room[2 * size + i]), fresh = (float)tanh_of(room[3 * size + i]);
-        float kept = forget * cell[i], added = enter * fresh;
-        cell[i] = kept + added;
-        hidden[i] = leave * (float)tanh_of(cell[i]);
-      }
-      memcpy((float *)w->data[3] + step * w->p[4] + n * size, hidden, (size_t)size * 4);
-    }
-  }
-  return 0;
-}
-
-static void gru_step(const work_t *w, const float *gates, float *hidden) {
-  ptrdiff_t size = w->p[2];
-  const float *matrix = floats(w, 1), *bias = floats(w, 2);
-  float *room = (float *)w->data[5], *both = room, *last = room + 2 * size, *scaled = room + 3 * size;
-  times_matrix(hidden, matrix, size, 3 * size, 0, 2 * size, both);
-  for (ptrdiff_t i = 0; i < 2 * size; ++i) {
-    float sum = gates[i] + both[i];
-    both[i] = (float)sigmoid_of(sum + bias[i]);
-  }
-  const float *update = both, *reset = both + size;
-  if (!w->p[5])
-    for (ptrdiff_t i = 0; i < size; ++i) scaled[i] = reset[i] * hidden[i];
-  times_matrix(w->p[5] ? hidden : scaled, matrix, size, 3 * size, 2 * size, size, last);
-  for (ptrdiff_t i = 0; i < size; ++i) {
-    float inner = last[i] + bias[2 * size + i];
-    if (w->p[5]) inner = reset[i] * inner;
-    float fresh = (float)tanh_of(gates[2 * size + i] + inner);
-    float opposite = 1.0f - update[i], first = opposite * fresh, second = update[i] * hidden[i];
-    hidden[i] = first + second;
-  }
-}
-
-static int run_gru(const work_t *w) {
-  ptrdiff_t steps = w->p[0], batch = w->p[1], size = w->p[2];
-  for (ptrdiff_t turn = 0; turn < steps; ++turn) {
-    ptrdiff_t step = w->p[3] ? steps - 1 - turn : turn;
-    for (ptrdiff_t n = 0; n < batch; ++n) {
-      float *hidden = (float *)w->data[4] + n * size;
-      gru_step(w, floats(w, 0) + (step * batch + n) * 3 * size, hidden);
-      memcpy((float *)w->data[3] + step * w->p[4] + n * size, hidden, (size_t)size * 4);
-    }
-  }
-  return 0;
-}
-
 // --- argmax: 1 for the least, outer, size, inner. Buffers: data, target (int64). ---
 
 static int check_argmax(const work_t *w) {
@@ -631,7 +502,6 @@ static int run_argmax(const work_t *w) {
 const kernel_t float_kernels[] = {
     {check_unary, run_unary},     {check_binary, run_binary}, {check_reduce, run_reduce}, {check_softmax, run_softmax},
     {check_matmul, run_matmul},   {check_conv, run_conv},     {check_pool, run_pool},     {check_blend, run_blend},
-    {check_lstm, run_lstm},       {check_gru, run_gru},       {check_argmax, run_argmax},
-    {check_softmax_int8, run_softmax_int8},
+    {check_argmax, run_argmax},   {check_softmax_int8, run_softmax_int8},
 };
 const int float_kernel_count = sizeof float_kernels / sizeof float_kernels[0];

@@ -1,4 +1,4 @@
-"""LSTM and GRU as steps of the native engine: the data's part as a product, then all steps in one kernel."""
+"""LSTM, GRU and RNN as steps of the native engine: the data's part as a product, then all steps in one kernel."""
 
 from __future__ import annotations
 
@@ -8,10 +8,20 @@ import numpy as np
 
 from hilt_runtime.native.plan_float import add_bias, product
 from hilt_runtime.native.steps import Builder, NotNativeError, copy, strides_of
-from hilt_runtime.operators_recurrent import require_known
+from hilt_runtime.operators_recurrent import (
+    RECURRENCE_SCALES,
+    WEIGHT_SCALES,
+    is_int8,
+    require_known,
+    rnn_activations,
+    scales_of,
+)
 
 Inputs = Sequence[Any]
 Attributes = Mapping[str, Any]
+
+_ACTIVATIONS = ("Tanh", "Sigmoid", "Relu")
+"""The activations of an RNN in the order of recurrent.c."""
 
 
 def _at(inputs: Inputs, place: int) -> Any:
@@ -20,9 +30,11 @@ def _at(inputs: Inputs, place: int) -> Any:
 
 def _recurrent(kernel: str, gates: int) -> Callable[[Builder, Inputs, Attributes], List[Any]]:
     def plan(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
-        if any(each is not None and each.dtype != np.float32 for each in (*inputs[:4], *inputs[5:])):
+        others = (1, 2, 4) if is_int8(inputs) else (4,)
+        real = [each for place, each in enumerate(inputs) if place not in others and each is not None]
+        if any(each.dtype != np.float32 for each in real):
             raise NotNativeError("a tensor that is not float32")
-        for place in (1, 2, 3, 4):
+        for place in (1, 2, 3, 4, WEIGHT_SCALES, RECURRENCE_SCALES):
             if _at(inputs, place) is not None and not builder.is_constant(inputs[place]):
                 raise NotNativeError("weights that are computed")
         require_known(kernel, inputs, attributes)
@@ -34,10 +46,10 @@ def _recurrent(kernel: str, gates: int) -> Callable[[Builder, Inputs, Attributes
         for place, _ in enumerate(directions):
             for state, given in zip(states, (_at(inputs, 5), _at(inputs, 6))):
                 _start(builder, state[place], None if given is None else given[place])
-        parts = [_data_part(builder, kernel, gates, inputs, place) for place, _ in enumerate(directions)]
+        parts = _data_parts(builder, kernel, gates, inputs, len(directions))
         with builder.at_once():
             for place, backwards in enumerate(directions):
-                _direction(builder, kernel, parts[place], recurrence[place], attributes, place, backwards, out, states)
+                _direction(builder, kernel, parts[place], inputs, attributes, place, backwards, out, states)
         return [out, *states]
 
     return plan
@@ -50,25 +62,42 @@ def _start(builder: Builder, state: Any, given: Any) -> None:
         copy(builder, given, state, state.shape, (0, strides_of(state.shape)), (0, strides_of(state.shape)))
 
 
-def _data_part(builder: Builder, kernel: str, gates: int, inputs: Inputs, place: int) -> Tuple[Any, Any]:
-    """Add the data's part of a direction's gates; return it, and the bias that the recurrence adds (GRU)."""
-    data, weights, bias = inputs[0], inputs[1][place], _at(inputs, 3)
-    width = gates * inputs[2].shape[2]
-    part = product(builder, data, builder.constant(np.ascontiguousarray(weights.T)))
-    later = builder.constant(np.zeros(width, np.float32))
-    if bias is not None:
-        first, second = bias[place, :width], bias[place, width:]
-        added = first + second if kernel == "lstm" else first
-        part = add_bias(builder, part, builder.constant(np.ascontiguousarray(added)))
-        later = builder.constant(np.ascontiguousarray(second))
-    return part, later
+def _data_parts(builder: Builder, kernel: str, gates: int, inputs: Inputs, directions: int) -> List[Tuple[Any, Any]]:
+    """Add the data's part of each direction's gates; return it, and the bias that the recurrence adds (GRU)."""
+    width, bias, made = gates * inputs[2].shape[2], _at(inputs, 3), []
+    for place, part in enumerate(_products(builder, inputs, directions)):
+        later = builder.constant(np.zeros(width, np.float32))
+        if bias is not None:
+            first, second = bias[place, :width], bias[place, width:]
+            added = first if kernel == "gru" else first + second
+            part = add_bias(builder, part, builder.constant(np.ascontiguousarray(added)))
+            later = builder.constant(np.ascontiguousarray(second))
+        made.append((part, later))
+    return made
+
+
+def _products(builder: Builder, inputs: Inputs, directions: int) -> List[Any]:
+    """Add the products of the data with each direction's weights; they are read once for all steps."""
+    data, weights = inputs[0], inputs[1]
+    if not is_int8(inputs):
+        each = [builder.constant(np.ascontiguousarray(weights[place].T)) for place in range(directions)]
+        return [product(builder, data, matrix) for matrix in each]
+    rows, depth, columns = data.shape[0] * data.shape[1], data.shape[2], weights.shape[1]
+    scales = scales_of(inputs, 1)
+    made = [builder.new((*data.shape[:2], columns), np.float32) for _ in range(directions)]
+    with builder.at_once():
+        for place, target in enumerate(made):
+            matrix, own = builder.constant(weights[place]), builder.constant(scales[place])
+            arrays = [data, matrix, own, builder.new((rows * depth,), np.int16), target]
+            builder.step("product_int8", arrays, [rows, depth, columns])
+    return made
 
 
 def _direction(
     builder: Builder,
     kernel: str,
     given: Tuple[Any, Any],
-    recurrence: Any,
+    inputs: Inputs,
     attributes: Attributes,
     place: int,
     backwards: int,
@@ -77,19 +106,35 @@ def _direction(
 ) -> None:
     """Add all steps of a direction."""
     part, later = given
-    steps, batch, size = out.shape[0], out.shape[2], recurrence.shape[1]
-    matrix = builder.constant(np.ascontiguousarray(recurrence.T))
+    steps, batch, size = out.shape[0], out.shape[2], inputs[2].shape[2]
     target = out.reshape(-1)[place * batch * size :]
+    matrix, *scales = _matrix(builder, inputs, place)
     numbers = [steps, batch, size, backwards, out.shape[1] * batch * size]
-    room = builder.new((4 * size,), np.float32)
+    arrays = [part, matrix, target, states[0][place], builder.new((4 * size,), np.float32)]
     if kernel == "lstm":
-        builder.step("lstm", [part, matrix, room, target, states[0][place], states[1][place]], numbers)
-    else:
+        arrays.append(states[1][place])
+    elif kernel == "gru":
+        arrays.append(later)
         numbers.append(bool(attributes.get("linear_before_reset", 0)))
-        builder.step("gru", [part, matrix, later, target, states[0][place], room], numbers)
+    else:
+        numbers.append(_ACTIVATIONS.index(rnn_activations(attributes)[place]))
+    builder.step(kernel, [*arrays, *scales], numbers)
+
+
+def _matrix(builder: Builder, inputs: Inputs, place: int) -> List[Any]:
+    """Return a direction's recurrence as the kernels read it: of int8 with its scales, and room for the state."""
+    recurrence = inputs[2][place]
+    if not is_int8(inputs):
+        return [builder.constant(np.ascontiguousarray(recurrence.T))]
+    return [
+        builder.constant(recurrence),
+        builder.constant(scales_of(inputs, 2)[place]),
+        builder.new((recurrence.shape[1],), np.int16),
+    ]
 
 
 PLANS: Dict[str, Callable[[Builder, Inputs, Attributes], List[Any]]] = {
     "GRU": _recurrent("gru", 3),
     "LSTM": _recurrent("lstm", 4),
+    "RNN": _recurrent("rnn", 1),
 }

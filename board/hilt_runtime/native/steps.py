@@ -13,8 +13,9 @@ KERNELS = (
     *("copy", "fill", "take", "pack", "unpack", "fold"),
     *("table", "table_float", "quantize", "dequantize", "add", "multiply"),
     *("max_pool", "average_pool", "global_average_pool", "conv2d", "dense", "pool_packed"),
-    *("unary", "binary", "reduce", "softmax", "matmul", "conv", "pool", "blend", "lstm", "gru", "argmax"),
+    *("unary", "binary", "reduce", "softmax", "matmul", "conv", "pool", "blend", "argmax"),
     "softmax_int8",
+    *("lstm", "gru", "rnn", "product_int8"),
 )
 """The kernels in the order of the tables in C; a step's number is its kernel's place plus 1, and 0 is Python's."""
 BUFFERS, NUMBERS, FLOATS, AXES = 8, 40, 4, 6

@@ -81,7 +81,8 @@ class StepWork:
     """A step's work.
 
     Attributes:
-        op: A key of hilt.network.graph.OPERATORS, ONNX's name of an operator, or pack, unpack or fold.
+        op: A key of hilt.network.graph.OPERATORS, ONNX's name of an operator, or pack, unpack or fold. A recurrent
+            operator of int8 weights has int8 behind its name.
         elements: Of its outputs; for a pool times the window.
         bytes: Read and written.
         macs: Multiply-accumulates.
@@ -127,14 +128,24 @@ _PER_ELEMENT: Mapping[str, tuple[float, float]] = {
     "transpose": (1.35, 0.51),
     "depth_to_space": (10.2, 4.3),
     "reshape": (0.0, 0.0),
+    "LSTM": (648.0, 233.0),
+    "GRU": (462.0, 186.0),
+    "RNN": (163.0, 85.0),
+    "LSTM int8": (727.0, 489.0),
+    "GRU int8": (563.0, 361.0),
+    "RNN int8": (182.0, 136.0),
 }
-"""Instructions an element of the output (a pool: of each tap) on armhf and on arm64, as `make native` counts them."""
+"""Instructions an element of the output (a pool: of each tap) on armhf and on arm64, as `make native` counts them.
+
+An element of a recurrent operator takes its gates' functions, and what its rows take beside products: the difference
+of two sizes.
+"""
 _VIEWS = frozenset(("reshape", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"))
 _MOVES = frozenset(("Concat", "Slice", "Split", "Pad", "Gather", "Expand", "Tile", "Resize"))
 _TRANSCENDENTAL = frozenset(
     ("Sigmoid", "Tanh", "Exp", "Log", "Erf", "Gelu", "Softmax", "LogSoftmax", "Softplus", "Mish", "Elu", "Pow", "Selu")
 )
-_RECURRENT = ("LSTM", "GRU")
+_RECURRENT = ("LSTM", "GRU", "RNN")
 _WHOLE_IMAGE = ("global_average_pool", "GlobalAveragePool", "GlobalMaxPool")
 _ON_ONE_CORE = frozenset(("dense", "ArgMax", "ArgMin", "Gather", "GatherElements", "ScatterND", "Tile", "Expand"))
 _OTHERS = (6.5, 1.3)
@@ -145,8 +156,8 @@ _PER_MAC: Mapping[str, tuple[float, float]] = {
     "conv2d": (12.4, 6.1),
     "dense": (0.81, 0.62),
     "MatMul": (3.6, 2.1),
-    "LSTM": (4.1, 2.3),
-    "GRU": (4.1, 2.3),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), (3.46, 2.0)),
+    **dict.fromkeys(("LSTM int8", "GRU int8", "RNN int8"), (0.63, 0.53)),
 }
 _PER_FLOAT_MAC = (7.2, 2.7)
 _NUMPY_MACS_PER_SECOND = 60e6
@@ -184,7 +195,9 @@ def node_work(graph: Graph, node: Node) -> StepWork:
         moved += constants[1].nbytes * (int(inputs[0].shape[0]) - 1)  # the recurrence, again for each step
     shapes = [tuple(tensor.shape) for tensor in inputs]
     macs = graph.macs(node) or _float_macs(node, shapes, constants, elements)
-    return StepWork(node.op, elements * _window(node), moved, macs, parts=_parts(node, shapes))
+    is_int8 = node.op in _RECURRENT and len(constants) > 1 and constants[1].dtype == "int8"
+    op = f"{node.op} int8" if is_int8 else node.op
+    return StepWork(op, elements * _window(node), moved, macs, parts=_parts(node, shapes))
 
 
 def _window(node: Node) -> int:

@@ -14,6 +14,7 @@ from hilt.network.elementwise import expression, root_of, tabulate
 from hilt.network.graph import Graph, Node, Tensor, check
 from hilt.network.import_layers import IntegerNode, LayerMatcher
 from hilt.network.onnx_graph import CONSTANT_DOMAIN, OnnxError, OnnxGraph, OnnxNode
+from hilt.network.onnx_recurrence import int8_weights
 from hilt.network.onnx_refusals import require_computable
 from hilt.network.onnx_simplify import fixed_model, read_fixed
 from hilt.network.qdq_view import QdqView, Quantised
@@ -184,7 +185,12 @@ class _Importer:
         node = self._view.producers[name]
         if self._softmax_leaf(node) is not None:
             return []
-        return [source for source in node.inputs if source and not self._ready(source)]
+        read = [source for place, source in enumerate(node.inputs) if place not in self._int8_weights(node)]
+        return [source for source in read if source and not self._ready(source)]
+
+    def _int8_weights(self, node: OnnxNode) -> dict[int, NDArray[Any]]:
+        """Return the int8 weights and scales of a recurrent operator by their places; none of other operators."""
+        return int8_weights(self._graph, node, self._view.producers) or {}
 
     def _is_tabulated(self, name: str) -> bool:
         return name in self._roots and self._view.activation(self._roots[name]) is not None
@@ -248,7 +254,11 @@ class _Importer:
         for output in node.outputs:
             if output:
                 self._tensors[output] = self._tensor(output)
-        inputs = tuple(self._floats.get(source, source) for source in node.inputs)
+        inputs = [self._floats.get(source, source) for source in node.inputs]
         name = self._unique(node.name)
+        for place, value in self._int8_weights(node).items():
+            inputs += [""] * (place + 1 - len(inputs))
+            inputs[place] = f"{name}.{place}"
+            self._constants[inputs[place]] = value
         reason = f"{op} is computed in floats"
-        self._nodes.append(Node(name, op, inputs, tuple(node.outputs), attributes, (node.name,), reason))
+        self._nodes.append(Node(name, op, tuple(inputs), tuple(node.outputs), attributes, (node.name,), reason))

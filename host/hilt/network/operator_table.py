@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hilt.network.elementwise import UNARY
+from hilt.network.onnx_recurrence import RECURRENT
 from hilt.network.onnx_unquantise import QUANTISED
 from hilt_runtime.native.plans import PLANS
 from hilt_runtime.operators import OPERATORS
@@ -40,6 +41,7 @@ LEFT_OUT: Mapping[str, str] = {
     "Dropout": "left out; refused where its training mode is computed",
     "If": "the branch of a constant condition",
 }
+_RECURRENT_NOTE = "`hilt quantize` gives it int8 weights where held-out samples allow it"
 _FLOAT_ALONE = "where its input is computed; of constants any operator is computed ahead"
 
 
@@ -73,6 +75,7 @@ def _row(name: str, schema: Any) -> Row:
         return Row(name, "", "-", "a quantised model is read as its float model and quantised anew")
     if name in PLANS:
         note = "of an int8 tensor: a table of 256 entries, looked up where the tensor lies" if name in UNARY else ""
+        note = _RECURRENT_NOTE if name in RECURRENT else note
         return Row(name, vta, "native", note)
     if name in OPERATORS:
         return Row(name, vta, "numpy", "")

@@ -165,6 +165,49 @@ def test_products_reductions_and_softmax(rows: int, depth: int, columns: int, se
         assert assert_native_equals_numpy(op, [image], {"ceil_mode": seed % 2, **attributes})
 
 
+@examples
+@given(st.sampled_from([("LSTM", 4), ("GRU", 3), ("RNN", 1)]), st.integers(1, 3), sizes, sizes, st.booleans(), seeds)
+def test_recurrent_layers_of_floats_and_of_int8(
+    kind: tuple[str, int], steps: int, inputs: int, hidden: int, odd: bool, seed: int
+) -> None:
+    (op, gates), random = kind, np.random.default_rng(seed)
+    data, scales = random.normal(0, 3, (steps, 2, inputs)), random.normal(0, 0.001, (2, 2, gates * hidden))
+    weights, recurrence = (int8(seed, 2, gates * hidden, depth) for depth in (inputs, hidden))
+    state, bias = np.tanh(random.normal(0, 1, (2, 2, hidden))), random.normal(0, 1, (2, 2 * gates * hidden))
+    read = floats(seed, *data.shape) if odd else data.astype(np.float32)
+    attributes = {"hidden_size": hidden, "direction": "bidirectional", "linear_before_reset": seed % 2}
+    attributes |= {"activations": ["Tanh", "Sigmoid"]} if op == "RNN" else {}
+    others = [bias.astype(np.float32), None, state.astype(np.float32), *[None] * 2]
+    of_int8: list[Any] = [read, weights, recurrence, *others, *scales.astype(np.float32)]
+    assert assert_native_equals_numpy(op, of_int8, attributes)
+    real = [
+        (rows * scale[..., None]).astype(np.float32) for rows, scale in zip((weights, recurrence), scales, strict=True)
+    ]
+    of_floats: list[Any] = [read, *real, *others]
+    assert assert_native_equals_numpy(op, of_floats, attributes)
+    if not odd:
+        given_, wanted = operators.run(op, of_int8, attributes)[0], operators.run(op, of_floats, attributes)[0]
+        np.testing.assert_allclose(given_, wanted, atol=2e-3)  # of the steps of data and state
+
+
+def test_sums_of_int8_weights_are_exact_however_long() -> None:
+    """Rows of the most negative weight, and a state at the end of its range: their sums leave 32 bits."""
+    hidden = 2100
+    recurrence, scales = np.full((1, hidden, hidden), -128, np.int8), np.full((1, hidden), 2.0**-20, np.float32)
+    state, data = np.full((1, 1, hidden), -1, np.float32), np.zeros((1, 1, 1), np.float32)
+    inputs: list[Any] = [data, recurrence[..., :1].copy(), recurrence, None, None, state, None, None, scales, scales]
+    assert assert_native_equals_numpy("RNN", inputs, {"hidden_size": hidden})
+    made = operators.run("RNN", inputs, {"hidden_size": hidden})[0]
+    np.testing.assert_allclose(made, np.tanh(hidden * 128 * 2.0**-20), rtol=1e-6)
+
+
+def test_int8_weights_without_their_scales_are_refused() -> None:
+    weights = int8(1, 1, 8, 2)
+    for scales in ([], [None, None, None, None, None, np.ones((1, 8), np.float32), np.ones((1, 7), np.float32)]):
+        with pytest.raises(ValueError, match="int8 weights need a float32 scale for each of their rows"):
+            operators.run("LSTM", [floats(1, 3, 1, 2), weights, weights, *scales], {"hidden_size": 2})
+
+
 def test_every_kernel_of_the_library_has_a_name() -> None:
     assert library().hilt_kernel_count() == len(KERNELS)
 

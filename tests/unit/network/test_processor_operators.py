@@ -210,7 +210,7 @@ NUMPY_ALONE = {
     *("ReduceSumSquare", "ReduceL2", "ReduceL1", "ReduceProd", "Size", "NonZero", "Mean", "LRN", "LRN of three"),
     *("Log of", "Pow", "Mod", "fmod", "Div of integers", "Equal", "Where", "PRelu", "Einsum", "TopK", "CumSum"),
     *("GatherElements", "GatherND", "ScatterND", "Tile", "Pad", "Pad reflecting", "Cast", "Range", "Trilu", "OneHot"),
-    *("ConvTranspose", "ReduceMean of axes", "Hardmax", "LpNormalization", "LpPool", "GlobalLpPool", "IsInf", "RNN"),
+    *("ConvTranspose", "ReduceMean of axes", "Hardmax", "LpNormalization", "LpPool", "GlobalLpPool", "IsInf"),
     *("ScatterElements", "ScatterElements adding", "ScatterND adding"),
     *(case for case in CASES if case.startswith("GridSample")),
 }

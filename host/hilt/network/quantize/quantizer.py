@@ -20,6 +20,7 @@ from hilt.network.quantize.fit import fit
 from hilt.network.quantize.keep import require_nodes
 from hilt.network.quantize.opset import lower_opset
 from hilt.network.quantize.qdq import write_qdq
+from hilt.network.quantize.recurrence import quantise_recurrences
 from hilt.network.quantize.regions import Regions, find_regions
 from hilt.network.quantize.scales import layer_macs
 from hilt.network.reference import evaluate, evaluate_node
@@ -153,6 +154,7 @@ def quantise(
     graph, regions, scales = fitted.graph, fitted.regions, fitted.scales
     model = write_qdq(graph, regions, scales)
     infer_shapes(model)
+    model, floats, said = quantise_recurrences(graph, model, fitted.kept, samples.deciding)
     integers = import_graph(model)
     macs = sum(layer_macs(graph, layer) for layer in regions.layers)
     compared = spread(samples.reported, int(np.clip(_COMPARED_MACS / macs, 1, _COMPARED_SAMPLES)))
@@ -165,8 +167,8 @@ def quantise(
         compare(model, integers, compared),
         measure_accuracy(graph, model, integers, calibration),
         fitted.equalised,
-        _price(integers, fitted.kept),
-        tuple(notes),
+        _price(integers, (*fitted.kept, *floats)),
+        (*notes, *said),
         tuple(compared),
     )
 

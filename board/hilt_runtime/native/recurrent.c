@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ONNX's recurrent operators: the steps of one direction, whose gates hold the data's part already. Weights are of
+// float32, with sums in double, or of int8: then what they are multiplied with is rounded to steps, and sums are exact.
+#include "engine.h"
+#include "functions.h"
+#include "products.h"
+
+#include <math.h>
+#include <string.h>
+
+#ifdef __ARM_NEON
+#include <arm_neon.h>
+#endif
+
+#define CHUNK 256           // sums on the stack
+#define LINES 4             // of int8, for which a piece of the state is read once
+#define EXACT 1008          // products of int8 and of a state's steps, whose sum keeps within 32 bits
+#define STEPS_BITS 14       // of the largest value
+#define MOST_DEPTH (1 << 20)
+#define WHOLE 6755399441055744.0  // added and taken away, it rounds half to even
+
+// --- lstm, gru, rnn: steps, batch, hidden, 1 backwards, outputs' step stride, 1 linear before reset (gru) or the
+// activation (rnn). Buffers: gates of the data (steps, batch, n * hidden), recurrence, outputs, hidden state (batch,
+// hidden; in and out), room (4 * hidden), cell state (lstm; in and out) or recurrent bias (gru; 3 * hidden). The
+// recurrence is transposed (hidden, n * hidden); or it is of int8 (n * hidden, hidden), and two buffers follow: its
+// scales (n * hidden), and int16 for the state (hidden). ---
+
+enum { STEPS, BATCH, HIDDEN, BACKWARDS, STRIDE, KIND };
+enum { GATES, RECURRENCE, OUTPUTS, STATE, ROOM, MORE };
+
+static int check_recurrent(const work_t *w, int64_t gates, int buffers) {
+  const int64_t *p = w->p;
+  int64_t data[4] = {p[STEPS], p[BATCH], p[HIDDEN], gates}, matrix[3] = {p[HIDDEN], p[HIDDEN], gates};
+  int64_t state[2] = {p[BATCH], p[HIDDEN]};
+  int64_t read = product_of(4, data), weights = product_of(3, matrix), states = product_of(2, state);
+  int is_int8 = w->count == buffers + 2;
+  if (!(is_int8 || w->count == buffers) || read <= 0 || weights < 0 || states < 0) return 0;
+  if (!in_range(p[STRIDE], states, (int64_t)1 << 31)) return 0;
+  int64_t span = (p[STEPS] - 1) * p[STRIDE];
+  return span <= (int64_t)1 << 40 && holds(w, GATES, read, 4) && holds(w, RECURRENCE, weights, is_int8 ? 1 : 4) &&
+         holds(w, OUTPUTS, span + states, 4) && holds(w, STATE, states, 4) && holds(w, ROOM, 4 * p[HIDDEN], 4) &&
+         (!is_int8 || (p[HIDDEN] <= MOST_DEPTH && holds(w, buffers, gates * p[HIDDEN], 4) &&
+                       holds(w, buffers + 1, p[HIDDEN], 2)));
+}
+
+static int check_lstm(const work_t *w) {
+  return check_recurrent(w, 4, MORE + 1) && holds(w, MORE, w->p[BATCH] * w->p[HIDDEN], 4);
+}
+static int check_gru(const work_t *w) { return check_recurrent(w, 3, MORE + 1) && holds(w, MORE, 3 * w->p[HIDDEN], 4); }
+static int check_rnn(const work_t *w) { return check_recurrent(w, 1, MORE) && in_range(w->p[KIND], 0, 2); }
+
+// The few products that vectors leave, on processors that have ours.
+#if defined(__clang__) && defined(__ARM_NEON)
+#define FEW _Pragma("clang loop vectorize(disable) unroll(disable)")
+#else
+#define FEW
+#endif
+
+static float *floats(const work_t *w, int buffer) { return (float *)w->data[buffer]; }
+static ptrdiff_t least(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
+
+// to[i] = float32 of the products of a state with the columns of a matrix (hidden, width).
+static void times_matrix(const float *state, const float *matrix, ptrdiff_t hidden, ptrdiff_t width, ptrdiff_t columns,
+                         float *to) {
+  for (ptrdiff_t first = 0; first < columns; first += CHUNK) {
+    double sums[CHUNK] = {0};
+    ptrdiff_t count = least(columns - first, CHUNK);
+    add_products(state, 1, matrix + first, width, 1, hidden, count, sums);
+    for (ptrdiff_t i = 0; i < count; ++i) to[first + i] = (float)sums[i];
+  }
+}
+
+// Rounds values to steps of 2^-exponent, 2^14 of them at most; NaN is 0.
+static void to_steps(const float *values, int16_t *to, ptrdiff_t count, int exponent) {
+  const double factor = ldexp(1.0, exponent), end = 1 << STEPS_BITS;
+  for (ptrdiff_t i = 0; i < count; ++i) {
+    double value = (double)values[i] * factor;
+    value = value != value ? 0.0 : value < -end ? -end : value > end ? end : value;
+    to[i] = (int16_t)((value + WHOLE) - WHOLE);
+  }
+}
+
+#ifdef __ARM_NEON
+static inline int32_t total_of(int32x4_t lanes) {
+#ifdef __aarch64__
+  return vaddvq_s32(lanes);
+#else
+  const int32x2_t halves = vadd_s32(vget_low_s32(lanes), vget_high_s32(lanes));
+  return vget_lane_s32(vpadd_s32(halves, halves), 0);
+#endif
+}
+#endif
+
+// Adds the products of a state with lines of int8 to the lines' sums: `count` products, EXACT at most.
+static inline void add_lines(const int16_t *state, const int8_t *const lines[LINES], ptrdiff_t count,
+                             double sums[LINES]) {
+  ptrdiff_t k = 0;
+  int32_t parts[LINES] = {0};
+#ifdef __ARM_NEON
+  int32x4_t lanes[LINES] = {vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0)};
+  for (; k + 16 <= count; k += 16) {
+    const int16x8_t low = vld1q_s16(state + k), high = vld1q_s16(state + k + 8);
+    UNROLLED for (int line = 0; line < LINES; ++line) {
+      const int8x16_t bytes = vld1q_s8(lines[line] + k);
+      const int16x8_t first = vmovl_s8(vget_low_s8(bytes)), second = vmovl_s8(vget_high_s8(bytes));
+      lanes[line] = vmlal_s16(lanes[line], vget_low_s16(first), vget_low_s16(low));
+      lanes[line] = vmlal_s16(lanes[line], vget_high_s16(first), vget_high_s16(low));
+      lanes[line] = vmlal_s16(lanes[line], vget_low_s16(second), vget_low_s16(high));
+      lanes[line] = vmlal_s16(lanes[line], vget_high_s16(second), vget_high_s16(high));
+    }
+  }
+  UNROLLED for (int line = 0; line < LINES; ++line) parts[line] = total_of(lanes[line]);
+#endif
+  FEW for (; k < count; ++k)
+    UNROLLED for (int line = 0; line < LINES; ++line) parts[line] += (int32_t)lines[line][k] * state[k];
+  UNROLLED for (int line = 0; line < LINES; ++line) sums[line] += parts[line];
+}
+
+// Gives the products of states (count, size), in steps of 2^-exponent, with rows of int8; targets lie `apart`.
+static void times_rows(const int16_t *states, ptrdiff_t count, const int8_t *matrix, const float *scales, ptrdiff_t size,
+                       ptrdiff_t rows, int exponent, float *to, ptrdiff_t apart) {
+  const double step = ldexp(1.0, -exponent);
+  for (ptrdiff_t row = 0; row < rows; row += LINES) {
+    const int8_t *starts[LINES];  // the last row again where there are fewer
+    double factors[LINES];
+    UNROLLED for (int line = 0; line < LINES; ++line) {
+      starts[line] = matrix + least(row + line, rows - 1) * size;
+      factors[line] = (double)scales[least(row + line, rows - 1)] * step;
+    }
+    for (ptrdiff_t state = 0; state < count; ++state) {
+      double sums[LINES] = {0};
+      for (ptrdiff_t first = 0; first < size; first += EXACT) {
+        const int8_t *lines[LINES];
+        UNROLLED for (int line = 0; line < LINES; ++line) lines[line] = starts[line] + first;
+        add_lines(states + state * size + first, lines, least(size - first, EXACT), sums);
+      }
+      float *y = to + state * apart + row;
+      if (row + LINES <= rows)
+        UNROLLED for (int line = 0; line < LINES; ++line) y[line] = (float)(sums[line] * factors[line]);
+      else
+        for (int line = 0; line < (int)(rows - row); ++line) y[line] = (float)(sums[line] * factors[line]);
+    }
+  }
+}
+
+// Gives the products of a state with `count` of a recurrence's n * hidden gates, from gate `from` on.
+static void recur(const work_t *w, int buffers, const float *state, ptrdiff_t gates, ptrdiff_t from, ptrdiff_t count,
+                  float *to) {
+  const ptrdiff_t size = w->p[HIDDEN];
+  if (w->count == buffers) {
+    times_matrix(state, floats(w, RECURRENCE) + from, size, gates * size, count, to);
+  } else {
+    int16_t *fixed = (int16_t *)w->data[buffers + 1];
+    to_steps(state, fixed, size, STEPS_BITS);
+    times_rows(fixed, 1, (const int8_t *)w->data[RECURRENCE] + from * size, floats(w, buffers) + from, size, count,
+               STEPS_BITS, to, count);
+  }
+}
+
+static void lstm_step(const work_t *w, const float *gates, float *hidden, ptrdiff_t n) {
+  const ptrdiff_t size = w->p[HIDDEN];
+  float *room = floats(w, ROOM), *cell = floats(w, MORE) + n * size;
+  recur(w, MORE + 1, hidden, 4, 0, 4 * size, room);
+  for (ptrdiff_t i = 0; i < 4 * size; ++i) room[i] = gates[i] + room[i];
+  for (ptrdiff_t i = 0; i < size; ++i) {
+    float enter = (float)sigmoid_of(room[i]), leave = (float)sigmoid_of(room[size + i]);
+    float forget = (float)sigmoid_of(room[2 * size + i]), fresh = (float)tanh_of(room[3 * size + i]);
+    float kept = forget * cell[i], added = enter * fresh;
+    cell[i] = kept + added;
+    hidden[i] = leave * (float)tanh_of(cell[i]);
+  }
+}
+
+static void gru_step(const work_t *w, const float *gates, float *hidden, ptrdiff_t n) {
+  const ptrdiff_t size = w->p[HIDDEN];
+  const float *bias = floats(w, MORE);
+  float *both = floats(w, ROOM), *last = both + 2 * size, *scaled = both + 3 * size;
+  (void)n;
+  recur(w, MORE + 1, hidden, 3, 0, 2 * size, both);
+  for (ptrdiff_t i = 0; i < 2 * size; ++i) {
+    float sum = gates[i] + both[i];
+    both[i] = (float)sigmoid_of(sum + bias[i]);
+  }
+  const float *update = both, *reset = both + size;
+  if (!w->p[KIND])
+    for (ptrdiff_t i = 0; i < size; ++i) scaled[i] = reset[i] * hidden[i];
+  recur(w, MORE + 1, w->p[KIND] ? hidden : scaled, 3, 2 * size, size, last);
+  for (ptrdiff_t i = 0; i < size; ++i) {
+    float inner = last[i] + bias[2 * size + i];
+    if (w->p[KIND]) inner = reset[i] * inner;
+    float fresh = (float)tanh_of(gates[2 * size + i] + inner);
+    float opposite = 1.0f - update[i], first = opposite * fresh, second = update[i] * hidden[i];
+    hidden[i] = first + second;
+  }
+}
+
+// The activation is Tanh, Sigmoid or Relu.
+static void rnn_step(const work_t *w, const float *gates, float *hidden, ptrdiff_t n) {
+  const ptrdiff_t size = w->p[HIDDEN];
+  float *room = floats(w, ROOM);
+  (void)n;
+  recur(w, MORE, hidden, 1, 0, size, room);
+  for (ptrdiff_t i = 0; i < size; ++i) {
+    float sum = gates[i] + room[i];
+    hidden[i] = w->p[KIND] == 0 ? (float)tanh_of(sum) : w->p[KIND] == 1 ? (float)sigmoid_of(sum) : sum <= 0 ? 0 : sum;
+  }
+}
+
+static int run_steps(const work_t *w, ptrdiff_t gates,
+                     void (*one)(const work_t *, const float *, float *, ptrdiff_t)) {
+  const ptrdiff_t steps = w->p[STEPS], batch = w->p[BATCH], size = w->p[HIDDEN];
+  for (ptrdiff_t turn = 0; turn < steps; ++turn) {
+    ptrdiff_t step = w->p[BACKWARDS] ? steps - 1 - turn : turn;
+    for (ptrdiff_t n = 0; n < batch; ++n) {
+      float *hidden = floats(w, STATE) + n * size;
+      one(w, floats(w, GATES) + (step * batch + n) * gates * size, hidden, n);
+      memcpy(floats(w, OUTPUTS) + step * w->p[STRIDE] + n * size, hidden, (size_t)size * 4);
+    }
+  }
+  return 0;
+}
+
+static int run_lstm(const work_t *w) { return run_steps(w, 4, lstm_step); }
+static int run_gru(const work_t *w) { return run_steps(w, 3, gru_step); }
+static int run_rnn(const work_t *w) { return run_steps(w, 1, rnn_step); }
+
+// --- product of int8: rows, depth, columns. Buffers: data (rows, depth), weights of int8 (columns, depth), scales
+// (columns), int16 for the data, target (rows, columns). ---
+
+static int check_product_int8(const work_t *w) {
+  int64_t data = product_of(2, w->p), weights = product_of(2, w->p + 1), made[2] = {w->p[0], w->p[2]};
+  int64_t written = product_of(2, made);
+  return w->count == 5 && data >= 0 && weights >= 0 && written >= 0 && w->p[1] <= MOST_DEPTH && holds(w, 0, data, 4) &&
+         holds(w, 1, weights, 1) && holds(w, 2, w->p[2], 4) && holds(w, 3, data, 2) && holds(w, 4, written, 4);
+}
+
+// Returns k of the steps 2^-k of data: its largest finite value is less than 2^14 of them.
+static int exponent_of(const float *data, ptrdiff_t count) {
+  double largest = 0.0;
+  for (ptrdiff_t i = 0; i < count; ++i) {
+    double size = fabs((double)data[i]);
+    if (size > largest && size != INFINITY) largest = size;
+  }
+  int exponent;
+  frexp(largest, &exponent);
+  return STEPS_BITS - exponent;
+}
+
+static int run_product_int8(const work_t *w) {
+  const ptrdiff_t rows = w->p[0], depth = w->p[1], columns = w->p[2];
+  int16_t *fixed = (int16_t *)w->data[3];
+  int exponent = exponent_of(floats(w, 0), rows * depth);
+  to_steps(floats(w, 0), fixed, rows * depth, exponent);
+  times_rows(fixed, rows, (const int8_t *)w->data[1], floats(w, 2), depth, columns, exponent, floats(w, 4), columns);
+  return 0;
+}
+
+const kernel_t recurrent_kernels[] = {
+    {check_lstm, run_lstm}, {check_gru, run_gru}, {check_rnn, run_rnn}, {check_product_int8, run_product_int8}};
+const int recurrent_kernel_count = sizeof recurrent_kernels / sizeof recurrent_kernels[0];

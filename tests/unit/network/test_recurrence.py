@@ -1,0 +1,121 @@
+"""Recurrent layers with int8 weights: from the quantiser's decision to the file and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from hilt.network.calibration import Calibration, Runner
+from hilt.network.core_speed import CORTEX_A9, node_work, step_seconds
+from hilt.network.graph import Graph, Node
+from hilt.network.onnx_graph import load_graph
+from hilt.network.onnx_import import import_model
+from hilt.network.onnx_simplify import fix_float
+from hilt.network.quantize.files import write_model
+from hilt.network.quantize.quantizer import Quantisation, quantise
+from hilt.network.quantize.statistics import signal_to_noise
+from hilt.network.reference import evaluate
+
+from .models import canonical, model_of, samples_for
+
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+INPUTS, HIDDEN, STEPS = 12, 24, 7
+
+
+def recurrent_model(op: str, direction: str, **attributes: Any) -> Any:
+    """Return a recurrent layer on the input, and a dense layer behind it."""
+    random, count = np.random.default_rng(3), 2 if direction == "bidirectional" else 1
+    rows = GATES[op] * HIDDEN
+    constants = {
+        "W": random.normal(0, 0.4, (count, rows, INPUTS)),
+        "R": random.normal(0, 0.25, (count, rows, HIDDEN)),
+        "B": random.normal(0, 0.3, (count, 2 * rows)),
+        "v": random.normal(0, 0.3, (10, count * HIDDEN)),
+    }
+    nodes = [
+        helper.make_node(
+            op, ["x", "W", "R", "B"], ["s"], name="layer", hidden_size=HIDDEN, direction=direction, **attributes
+        ),
+        helper.make_node("Transpose", ["s"], ["t"], perm=[0, 2, 1, 3]),
+        helper.make_node("Reshape", ["t", "shape"], ["f"]),
+        helper.make_node("Gemm", ["f", "v"], ["y"], transB=1),
+    ]
+    arrays = {name: value.astype(np.float32) for name, value in constants.items()}
+    arrays["shape"] = np.array([STEPS, count * HIDDEN])
+    return model_of(nodes, {"x": (STEPS, 1, INPUTS)}, arrays)
+
+
+def layer_of(graph: Graph) -> Node:
+    (node,) = (node for node in graph.nodes if node.op in GATES)
+    return node
+
+
+def is_int8(graph: Graph) -> bool:
+    node = layer_of(graph)
+    kinds = {str(graph.constants[name].dtype) for name in node.inputs[1:3]}
+    assert kinds in ({"int8"}, {"float32"})
+    return kinds == {"int8"}
+
+
+def decibels(result: Quantisation, model: Any) -> float:
+    """Return the decibels of the integer reference's output above its error, on a sample that it was not fitted to."""
+    floats = canonical(model)
+    feeds = samples_for(floats, 1, seed=8).samples[0]
+    (wanted,) = Runner(floats, floats.outputs).run(feeds).values()
+    return signal_to_noise({"y": wanted}, {"y": evaluate(result.graph, feeds)[result.graph.outputs[0]]})
+
+
+@pytest.mark.parametrize("op", GATES)
+@pytest.mark.parametrize("direction", ["reverse", "bidirectional"])
+def test_a_layer_has_int8_weights_in_the_file_and_read_back(op: str, direction: str, tmp_path: Path) -> None:
+    model = recurrent_model(op, direction, **({"linear_before_reset": 1} if op == "GRU" else {}))
+    floats = canonical(model)
+    samples = samples_for(floats, 16)
+    result = quantise(floats, samples, search=False)
+    plain = quantise(canonical(model), samples, search=False, kept=["layer"])
+    assert is_int8(result.graph) and not is_int8(plain.graph)
+    assert not result.kept and [node.name for node in plain.kept] == ["layer"]
+    assert any(note.startswith("layer has int8 weights") for note in result.notes)
+    assert 25 < decibels(result, model) < decibels(plain, model) + 1
+    write_model(result, tmp_path / "int8.onnx")
+    again = import_model(tmp_path / "int8.onnx")
+    for place in (1, 2, 8, 9):
+        one, other = (each.constants[layer_of(each).inputs[place]] for each in (result.graph, again))
+        np.testing.assert_array_equal(one, other)
+    works = [node_work(each.graph, layer_of(each.graph)) for each in (plain, result)]
+    assert step_seconds(CORTEX_A9, "native", works[1]) < step_seconds(CORTEX_A9, "native", works[0])
+    assert works[1].macs == works[0].macs and works[1].bytes < works[0].bytes
+
+
+def test_a_file_with_int8_weights_can_be_quantised_again(tmp_path: Path) -> None:
+    model = recurrent_model("LSTM", "forward")
+    floats = canonical(model)
+    write_model(quantise(floats, samples_for(floats), search=False), tmp_path / "int8.onnx")
+    again = load_graph(tmp_path / "int8.onnx")
+    assert fix_float(again, {}, {})
+    (layer,) = (node for node in again.nodes if node.op == "LSTM")
+    wanted = floats.constants["R"]
+    step = np.abs(wanted).max(axis=2, keepdims=True) / 127
+    assert np.all(np.abs(again.constants[layer.inputs[2]] - wanted) <= 0.51 * step)
+
+
+def test_a_layer_that_int8_would_spoil_stays_in_float() -> None:
+    """A weight far above the others, of an input that is always 0: int8 with its scale leaves nothing of the others."""
+    model = recurrent_model("LSTM", "forward")
+    graph = canonical(model)
+    graph.constants["W"] = np.where(np.arange(INPUTS) > 0, graph.constants["W"], np.float32(1e5))
+    given = samples_for(graph, 16).samples
+    samples = Calibration(tuple({"x": feeds["x"] * (np.arange(INPUTS) > 0).astype(np.float32)} for feeds in given))
+    result = quantise(graph, samples, search=False)
+    assert not is_int8(result.graph) and [node.name for node in result.kept] == ["layer"]
+    assert any(note.startswith("layer stays in float: int8 weights would cost") for note in result.notes)
+
+
+def test_a_state_without_bounds_stays_in_float() -> None:
+    graph = canonical(recurrent_model("RNN", "forward", activations=["Relu"]))
+    result = quantise(graph, samples_for(graph, 16), search=False)
+    assert not is_int8(result.graph) and not any("layer" in note for note in result.notes)
