@@ -19,7 +19,7 @@ from typing import Any
 from tests.zoo.__main__ import fetch_wheels
 from tests.zoo.networks import SUBJECTS
 
-from .inferences import BOARD, OWN
+from .inferences import OWN
 
 _ROOT = Path(__file__).parents[2]
 _SOURCES = ("host/hilt/network", "host/hilt/schedule", "board/hilt_runtime")
@@ -34,20 +34,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.networks")
     parser.add_argument("--folder", type=Path, default=_ROOT / "build" / "zoo")
     parser.add_argument("--limit", type=int, default=1800, help="seconds of a network")
+    parser.add_argument("--board", default="virtual:pynq", help="such as virtual:pynq_143, at 142.857 MHz")
     parser.add_argument("--only", default="", help="networks whose name holds this text")
     options = parser.parse_args()
     wheels = fetch_wheels(options.folder)
-    kept_in = options.folder / "inferences" / _digest()
+    kept_in = options.folder / "inferences" / _digest() / options.board.partition(":")[2]
     kept_in.mkdir(parents=True, exist_ok=True)
     rows, missing = [], []
     for name in [*OWN, *(subject.name for subject in SUBJECTS)]:
         kept = kept_in / f"{name.replace(' ', '_')}.json"
         if options.only in name and not kept.exists():
-            kept.write_text(json.dumps(_measured(name, wheels, options.limit)))
+            kept.write_text(json.dumps(_measured(name, wheels, options.board, options.limit)))
         if kept.exists():
             figures = json.loads(kept.read_text())
             (missing if "error" in figures else rows).append(figures)
-    _print(rows)
+    _print(rows, options.board)
     for figures in missing:
         print(f"- {figures['name']}: {figures['error']}")
 
@@ -62,8 +63,8 @@ def _digest() -> str:
     return digest.hexdigest()[:12]
 
 
-def _measured(name: str, wheels: Path, limit: int) -> dict[str, Any]:
-    command = [sys.executable, "-m", "tests.networks.inferences", name, str(wheels)]
+def _measured(name: str, wheels: Path, board: str, limit: int) -> dict[str, Any]:
+    command = [sys.executable, "-m", "tests.networks.inferences", name, str(wheels), board]
     paths = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, "PYTHONPATH": paths}
     try:
@@ -79,8 +80,8 @@ def _measured(name: str, wheels: Path, limit: int) -> dict[str, Any]:
     return figures
 
 
-def _print(rows: list[dict[str, Any]]) -> None:
-    print(f"On {BOARD}: VTA by the twin, the processor {rows[0]['native']['assumed'] if rows else ''}.\n")
+def _print(rows: list[dict[str, Any]], board: str) -> None:
+    print(f"On {board}: VTA by the twin, the processor {rows[0]['native']['assumed'] if rows else ''}.\n")
     print(f"| {' | '.join(_HEAD)} |\n|{' --- |' * len(_HEAD)}")
     for row in sorted(rows, key=lambda each: _ratio(each)):
         native, numpy = row["native"], row["numpy"]

@@ -1,4 +1,4 @@
-"""Measures the whole inference of one network, in a process of its own: `python -m tests.networks.inferences NAME`.
+"""Measures the whole inference of one network: `python -m tests.networks.inferences NAME WHEELS BOARD`.
 
 VTA's time is the twin's, whose cycles are the RTL's. The board's processor is the stated model of its core. "Here" is
 the processor's part on this machine: the runtime with a device that does nothing.
@@ -36,17 +36,16 @@ from hilt_runtime.native.library import Engine, engine
 from hilt_runtime.register_protocol import DeviceRun
 from tests.zoo.networks import SUBJECTS
 
-BOARD = "virtual:pynq"
 OWN = {"ResNet-18, random weights": "resnet18", "DS-CNN, random weights": "ds_cnn"}
 """Networks that hilt makes: their weights say nothing of answers, and change no time."""
 _CALIBRATED = 16
 _TIMED = 9
 
 
-def measure(name: str, folder: Path) -> dict[str, Any]:
-    """Return the figures of a network of the zoo, or of OWN, in microseconds."""
+def measure(name: str, folder: Path, board: str) -> dict[str, Any]:
+    """Return the figures of a network of the zoo, or of OWN, on a virtual board, in microseconds."""
     graph = _quantised(*_own(OWN[name]) if name in OWN else _of_the_zoo(name, folder))
-    data = compile_network(graph, target_of(BOARD)).data
+    data = compile_network(graph, target_of(board)).data
     manifest = read_bundle(data, name).manifest
     found: dict[str, Any] = {
         "name": name,
@@ -55,7 +54,7 @@ def measure(name: str, folder: Path) -> dict[str, Any]:
     }
     for kind, chosen in (("native", engine()), ("numpy", Engine(None, "numpy: asked for"))):
         here, engines = _here(data, chosen)
-        latency = _on_board(graph, manifest, engines)
+        latency = _on_board(graph, manifest, engines, board)
         found[kind] = latency.to_dict() | {"rate": latency.rate, "here": here}
     return found
 
@@ -82,7 +81,7 @@ def _quantised(graph: OnnxGraph, arrays: dict[str, Any]) -> Graph:
     return quantise(graph, Calibration(samples), search=False).graph
 
 
-def _on_board(graph: Graph, manifest: dict[str, Any], engines: dict[str, str]) -> Latency:
+def _on_board(graph: Graph, manifest: dict[str, Any], engines: dict[str, str], board: str) -> Latency:
     """Return the whole inference on the board: as predicted_profile, with what each engine really computes."""
     steps = [
         [
@@ -91,7 +90,7 @@ def _on_board(graph: Graph, manifest: dict[str, Any], engines: dict[str, str]) -
         ]
         for step in manifest["steps"]
     ]
-    return profile(manifest, [{"steps": steps}], modelled_time(core_of(BOARD), graph, manifest, engines)).latency
+    return profile(manifest, [{"steps": steps}], modelled_time(core_of(board), graph, manifest, engines)).latency
 
 
 class _Idle(VtaDevice):
@@ -128,4 +127,4 @@ def _here(data: bytes, chosen: Engine) -> tuple[float, dict[str, str]]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure(sys.argv[1], Path(sys.argv[2]))), flush=True)
+    print(json.dumps(measure(sys.argv[1], Path(sys.argv[2]), sys.argv[3])), flush=True)
