@@ -105,6 +105,26 @@ static inline int8_t rounded(float value) {
   return (int8_t)(value == value ? bits : 0);
 }
 
+#ifdef __ARM_NEON
+// Four values rounded half to even, clipped to int8 with the next narrowing at the latest; of NaN 0.
+static inline int16x4_t rounded4(float32x4_t value) {
+#ifdef __aarch64__
+  return vqmovn_s32(vcvtnq_s32_f32(value));
+#else  // a NaN passes as the default one, whose low byte is 0
+  float32x4_t clipped = vmaxq_f32(vminq_f32(value, vdupq_n_f32(127.0f)), vdupq_n_f32(-128.0f));
+  return vmovn_s32(vreinterpretq_s32_f32(vaddq_f32(clipped, vdupq_n_f32(12582912.0f))));
+#endif
+}
+
+static inline int8x8_t narrowed8(int16x4_t low, int16x4_t high) {
+#ifdef __aarch64__
+  return vqmovn_s16(vcombine_s16(low, high));
+#else
+  return vmovn_s16(vcombine_s16(low, high));
+#endif
+}
+#endif
+
 static int run_quantize(const work_t *w) {
   const float *x = (const float *)w->data[0];
   int8_t *y = (int8_t *)w->data[1];
@@ -114,17 +134,11 @@ static int run_quantize(const work_t *w) {
     for (; i < count; ++i) y[i] = rounded(x[i] / scale);
     return 0;
   }
-#ifdef NEON_32
-  const float32x4_t low = vdupq_n_f32(-128.0f), high = vdupq_n_f32(127.0f), magic = vdupq_n_f32(12582912.0f);
-  for (; i + 8 <= count; i += 8) {
-    int16x4_t parts[2];
-    UNROLLED for (int k = 0; k < 2; ++k) {
-      float32x4_t v = vmulq_n_f32(vld1q_f32(x + i + 4 * k), inverse);
-      uint32x4_t real = vceqq_f32(v, v);
-      uint32x4_t bits = vreinterpretq_u32_f32(vaddq_f32(vmaxq_f32(vminq_f32(v, high), low), magic));
-      parts[k] = vmovn_s32(vreinterpretq_s32_u32(vandq_u32(bits, real)));
-    }
-    vst1_s8(y + i, vmovn_s16(vcombine_s16(parts[0], parts[1])));
+#ifdef __ARM_NEON
+  for (; i + 16 <= count; i += 16) {
+    int16x4_t parts[4];
+    UNROLLED for (int k = 0; k < 4; ++k) parts[k] = rounded4(vmulq_n_f32(vld1q_f32(x + i + 4 * k), inverse));
+    vst1q_s8(y + i, vcombine_s8(narrowed8(parts[0], parts[1]), narrowed8(parts[2], parts[3])));
   }
 #endif
   for (; i < count; ++i) y[i] = rounded(x[i] * inverse);
