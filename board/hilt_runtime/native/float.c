@@ -171,7 +171,7 @@ static int run_binary(const work_t *w) {
 
 // --- reduce: function, outer, size, inner. Buffers: data, target. ---
 
-enum { R_SUM, R_MEAN, R_MAX, R_MIN, R_COUNT };
+enum { R_SUM, R_MEAN, R_SQUARES, R_MAX, R_MIN, R_COUNT };
 
 static int check_reduce(const work_t *w) {
   const int64_t *p = w->p;
@@ -184,6 +184,15 @@ static void sums_along(const float *x, ptrdiff_t size, ptrdiff_t inner, ptrdiff_
   for (ptrdiff_t i = 0; i < count; ++i) sums[i] = 0.0;
   for (ptrdiff_t k = 0; k < size; ++k)
     for (ptrdiff_t i = 0; i < count; ++i) sums[i] += (double)x[k * inner + i];
+}
+
+static void squares_along(const float *x, ptrdiff_t size, ptrdiff_t inner, ptrdiff_t count, double *sums) {
+  for (ptrdiff_t i = 0; i < count; ++i) sums[i] = 0.0;
+  for (ptrdiff_t k = 0; k < size; ++k)
+    SCALAR for (ptrdiff_t i = 0; i < count; ++i) {
+      const float square = x[k * inner + i] * x[k * inner + i];
+      sums[i] += (double)square;
+    }
 }
 
 static void extremes_along(const float *x, ptrdiff_t size, ptrdiff_t inner, ptrdiff_t count, int largest, float *best) {
@@ -202,9 +211,9 @@ static int run_reduce(const work_t *w) {
       ptrdiff_t count = least(inner - first, CHUNK);
       const float *x = floats(w, 0) + o * size * inner + first;
       float *y = target(w) + o * inner + first;
-      if (w->p[0] <= R_MEAN) {
+      if (w->p[0] <= R_SQUARES) {
         double sums[CHUNK];
-        sums_along(x, size, inner, count, sums);
+        (w->p[0] == R_SQUARES ? squares_along : sums_along)(x, size, inner, count, sums);
         for (ptrdiff_t i = 0; i < count; ++i) y[i] = (float)(w->p[0] == R_MEAN ? sums[i] / (double)size : sums[i]);
       } else {
         extremes_along(x, size, inner, count, w->p[0] == R_MAX, y);

@@ -23,7 +23,7 @@ UNARY = (
 )
 """The functions in the order of float.c."""
 BINARY = ("Add", "Sub", "Mul", "Div", "Max", "Min", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Equal")
-_REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin")
+_REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceSumSquare", "ReduceMax", "ReduceMin")
 
 
 def _float32(*arrays: Any) -> None:

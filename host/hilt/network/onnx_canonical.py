@@ -22,6 +22,8 @@ from hilt_runtime.operators_window import pads_of
 
 _MOST_PADS = 15
 """The largest pad of one side in a LOAD instruction."""
+_AXES_AS_INPUT = 18
+"""The operator set from which on ReduceSumSquare has its axes as an input."""
 _MAX_DILATED_TAPS = 4
 """A dilated kernel is written with its zeros up to so many times its taps."""
 
@@ -62,6 +64,7 @@ def canonicalise(graph: OnnxGraph) -> None:
     fold_affine(graph)
     clip_hard_sigmoids(graph)
     fold_affine(graph)
+    _sums_of_squares(graph)
     _each_node(graph, _adjacent_reshapes)
     graph.remove_unused()
     means_by_powers(graph)
@@ -110,6 +113,24 @@ def _squares(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
     if not alike or graph.dtypes.get(node.inputs[0], "float32") != "float32":
         return None
     return [OnnxNode(node.name, "Mul", [node.inputs[0]] * 2, list(node.outputs))]
+
+
+def _sums_of_squares(graph: OnnxGraph) -> None:
+    """Make in place a sum of products of a tensor with itself a ReduceSumSquare: one pass over the tensor."""
+    producers = graph.producers()
+    for node in graph.nodes:
+        maker = producers.get(node.inputs[0]) if node.op == "ReduceSum" and not node.domain else None
+        axes = graph.constants.get(node.inputs[1]) if len(node.inputs) > 1 else None
+        if maker is None or maker.op != "Mul" or maker.domain or maker.inputs[0] != maker.inputs[1]:
+            continue
+        if axes is None or not axes.size or graph.dtypes.get(maker.inputs[0], "float32") != "float32":
+            continue
+        attributes: dict[str, Any] = {"keepdims": node.attributes.get("keepdims", 1)}
+        node.op, node.attributes, node.inputs = "ReduceSumSquare", attributes, [maker.inputs[0], node.inputs[1]]
+        if graph.opset < _AXES_AS_INPUT:
+            attributes["axes"] = axes.tolist()
+            node.inputs.pop()
+    graph.remove_unused()
 
 
 def _means(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:

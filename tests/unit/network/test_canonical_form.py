@@ -488,6 +488,28 @@ def test_a_square_is_a_product() -> None:
     assert list(assert_same(model, {"x": normal(1, 4)})) == ["Mul"]
 
 
+@pytest.mark.parametrize("opset", [17, 18])  # the axes became an input between
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_a_sum_of_squares_is_one_operator(opset: int, keepdims: int) -> None:
+    nodes = [
+        helper.make_node("Mul", ["x", "x"], ["s"]),
+        helper.make_node("ReduceSum", ["s", "axes"], ["y"], keepdims=keepdims),
+    ]
+    for axes in ([1], [0, 2]):
+        model = model_of(nodes, {"x": (2, 3, 4)}, {"axes": np.array(axes)}, opset=opset)
+        assert list(assert_same(model, {"x": normal(2, 3, 4)})) == ["ReduceSumSquare"]
+
+
+def test_squares_that_others_read_stay() -> None:
+    nodes = [
+        helper.make_node("Mul", ["x", "x"], ["s"]),
+        helper.make_node("ReduceSum", ["s", "axes"], ["t"]),
+        helper.make_node("Add", ["s", "t"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": (2, 3, 4)}, {"axes": np.array([1])})
+    assert assert_same(model, {"x": normal(2, 3, 4)}) == {"Mul": 1, "ReduceSumSquare": 1, "Add": 1}
+
+
 def test_pads_that_no_load_holds_are_a_pad_in_front() -> None:
     nodes = [helper.make_node("Conv", ["x", "w"], ["y"], pads=[0, 19, 0, 19])]
     model = model_of(nodes, {"x": (1, 4, 3, 40)}, {"w": normal(5, 4, 1, 39)})

@@ -151,7 +151,7 @@ def test_products_reductions_and_softmax(rows: int, depth: int, columns: int, se
         assert_native_equals_numpy("Gemm", [left[0], right.T.copy(), right[:1]], {"transB": 1, "beta": 0.5})
         or columns != right.shape[1]
     )
-    for op in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin"):
+    for op in ("ReduceSum", "ReduceMean", "ReduceSumSquare", "ReduceMax", "ReduceMin"):
         assert assert_native_equals_numpy(op, [left, np.array([1])], {"keepdims": seed % 2})
         assert assert_native_equals_numpy(op, [left, np.array([-1, 1])], {"keepdims": seed % 2})
     for axis in range(3):
