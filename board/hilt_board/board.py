@@ -23,6 +23,7 @@ from .protocol import (
     ResetDone,
     RunNetwork,
     StopNetwork,
+    TrialRequest,
 )
 from .worker_process import WorkerDiedError, WorkerError, WorkerProcess
 
@@ -203,34 +204,48 @@ class Board:
         """
         trial = message.trial
         for first in (True, False):
-            if not self._is_programmed() and not await self._recover():
-                raise BoardBrokenError(self._broken)
-            worker = await self._alive_worker()
-            assert worker.ready is not None
-            device_seconds = (_VERIFICATIONS + trial.number * trial.repeat) * trial.limit_seconds
+            worker = await self._worker_of_sane_board()
             try:
-                seconds = device_seconds * worker.ready.time_scale + _MARGIN_SECONDS
-                reply = await worker.request(message, seconds, self._silence)
+                reply = await self._ask(worker, message)
             except WorkerError as error:
                 if error.taken or not first:
                     raise
                 _LOG.warning("%s, before it began with trial %s", error, trial.key)
                 continue
-            mismatch = isinstance(reply, Measured) and reply.key != trial.key
-            if mismatch:
-                await worker.kill()
-                if not first:
-                    raise BoardBrokenError("a new worker too answers with the results of other trials")
-                _LOG.error("trial %s was answered with the result of %s", trial.key, getattr(reply, "key", ""))
-                continue
-            if not first or not isinstance(reply, AgentFailure) or reply.code not in _MENDED_BY_RESETS:
+            if not first and _is_of_another(reply, trial):
+                raise BoardBrokenError("a new worker too answers with the results of other trials")
+            if not first or not await self._repaired(reply, trial):
                 return reply
-            _LOG.warning("before trial %s: %s", trial.key, reply.message)
-            if reply.code == "out_of_memory":
-                await self._end_worker()  # with it go all buffers that it held, by whatever leak
-            elif not await self._recover():
-                raise BoardBrokenError(self._broken)
         raise AssertionError("unreachable")
+
+    async def _worker_of_sane_board(self) -> WorkerProcess:
+        if not self._is_programmed() and not await self._recover():
+            raise BoardBrokenError(self._broken)
+        return await self._alive_worker()
+
+    async def _ask(self, worker: WorkerProcess, message: Measure) -> Record:
+        """Return a worker's answer; a worker that answers for another trial is ended."""
+        trial = message.trial
+        assert worker.ready is not None
+        device_seconds = (_VERIFICATIONS + trial.number * trial.repeat) * trial.limit_seconds
+        reply = await worker.request(message, device_seconds * worker.ready.time_scale + _MARGIN_SECONDS, self._silence)
+        if _is_of_another(reply, trial):
+            await worker.kill()
+        return reply
+
+    async def _repaired(self, reply: Record, trial: TrialRequest) -> bool:
+        """Repair the fault that an answer shows to be older than its trial. Returns whether there was one."""
+        if _is_of_another(reply, trial):
+            _LOG.error("trial %s was answered with the result of %s", trial.key, getattr(reply, "key", ""))
+            return True
+        if not isinstance(reply, AgentFailure) or reply.code not in _MENDED_BY_RESETS:
+            return False
+        _LOG.warning("before trial %s: %s", trial.key, reply.message)
+        if reply.code == "out_of_memory":
+            await self._end_worker()  # with it go all buffers that it held, by whatever leak
+        elif not await self._recover():
+            raise BoardBrokenError(self._broken)
+        return True
 
     async def _recover(self, costs: Optional[Dict[str, float]] = None) -> bool:
         """Take recovery steps until the canary is well, from the first one that makes sense.
@@ -322,6 +337,10 @@ class Board:
                 if attempt == _STARTS:
                     raise
         raise AssertionError("unreachable")
+
+
+def _is_of_another(reply: Record, trial: TrialRequest) -> bool:
+    return isinstance(reply, Measured) and reply.key != trial.key
 
 
 def _not_programmed(program: Optional[LoadBitstream], message: Measure) -> str:

@@ -33,27 +33,13 @@ class Placed:
         self.inputs = {tensor.name: memory.tensor(tensor.sha256, tensor.bytes) for tensor in trial.inputs}
         self.output = memory.scratch("output", trial.output.bytes)
         self.instructions = memory.scratch("instructions", words.nbytes)
-        elements = {tensor.name: tensor.element_bytes for tensor in trial.inputs}
-        elements[trial.output.name] = trial.output.element_bytes
-        elements[UOP_BUFFER] = trial.uop_bytes
         places: Dict[str, Any] = {**self.inputs, trial.output.name: self.output}
         if uops.size:
             places[UOP_BUFFER] = memory.scratch("micro-ops", uops.nbytes)
             places[UOP_BUFFER][:] = uops
             places[UOP_BUFFER].flush()
-        for name, chosen in indices:
-            if chosen.size and name not in places:
-                raise InvalidProgramError("relocations of micro-ops, but the program has none")
-            if chosen.size:
-                _relocate(words, chosen, trial.dram_base_bit, name, places[name], elements[name])
-        ranges = [(name, physical_address(buffer), buffer.nbytes) for name, buffer in places.items()]
-        try:
-            machine = InstructionSet(isa.geometry(manifest.parameters), manifest.isa)
-            if (trial.dram_base_bit, trial.uop_bytes) != (machine.dram_base_bit, isa.uop_bytes(machine.revision)):
-                raise InvalidProgramError("the trial is encoded for another ISA than {}".format(machine.revision))
-            check_bounds(words, machine, ranges)
-        except (ProgramCheckError, isa.ParametersError, isa.FieldOverflowError) as error:
-            raise InvalidProgramError(str(error)) from None
+        _relocate_all(words, indices, trial, places)
+        _check(words, trial, manifest, places)
         self.instructions[:] = words.reshape(-1).view(np.uint8)
         self.instructions.flush()
         self.count = trial.instructions
@@ -206,6 +192,28 @@ def _split(trial: TrialRequest, code: bytes) -> Tuple[Any, Any, List[Tuple[str, 
         indices.append((relocation.buffer, rest[start : start + relocation.count]))
         start += relocation.count
     return words, data[middle:end], indices
+
+
+def _check(words: Any, trial: TrialRequest, manifest: Manifest, places: Dict[str, Any]) -> None:
+    """Raise InvalidProgramError unless every transfer of the relocated program is inside a buffer."""
+    ranges = [(name, physical_address(buffer), buffer.nbytes) for name, buffer in places.items()]
+    try:
+        machine = InstructionSet(isa.geometry(manifest.parameters), manifest.isa)
+        if (trial.dram_base_bit, trial.uop_bytes) != (machine.dram_base_bit, isa.uop_bytes(machine.revision)):
+            raise InvalidProgramError("the trial is encoded for another ISA than {}".format(machine.revision))
+        check_bounds(words, machine, ranges)
+    except (ProgramCheckError, isa.ParametersError, isa.FieldOverflowError) as error:
+        raise InvalidProgramError(str(error)) from None
+
+
+def _relocate_all(words: Any, indices: List[Tuple[str, Any]], trial: TrialRequest, places: Dict[str, Any]) -> None:
+    elements = {tensor.name: tensor.element_bytes for tensor in trial.inputs}
+    elements.update({trial.output.name: trial.output.element_bytes, UOP_BUFFER: trial.uop_bytes})
+    for name, chosen in indices:
+        if chosen.size and name not in places:
+            raise InvalidProgramError("relocations of micro-ops, but the program has none")
+        if chosen.size:
+            _relocate(words, chosen, trial.dram_base_bit, name, places[name], elements[name])
 
 
 def _relocate(words: Any, chosen: Any, bit: int, name: str, buffer: Any, element_bytes: int) -> None:

@@ -90,25 +90,14 @@ class Networks:
     def _run(self, message: RunNetwork, stopped: Callable[[], bool]) -> Record:
         network = self._placed(message)
         inputs, _ = decode_arrays(message.inputs)
-        batches = _batches(inputs, message.images)
-        given = [batch for batch in batches for _ in range(message.repeat)]
+        given = [batch for batch in _batches(inputs, message.images) for _ in range(message.repeat)]
         alone = len(given) if len(given) < _LEAST_OVERLAPPED else min(len(given) // 2, _MOST_ALONE)
-        runs: List[Dict[str, Any]] = []
-        outputs: Dict[str, Any] = {}
-        began = time.perf_counter()
+        results = _Results(message, alone)
         for number, inference in enumerate(_inferences(network, given, alone)):
             if stopped():
                 return AgentFailure(code="network_refused", message="the client is gone: its network was ended")
-            if number < alone:
-                runs.append({"seconds": inference.seconds, "steps": [list(step) for step in inference.steps]})
-                began = time.perf_counter()
-            image, turn = divmod(number, message.repeat)
-            if turn == message.repeat - 1:
-                for name, value in (inference.tensors or inference.outputs).items():
-                    outputs[name if len(batches) == 1 else "{}/{}".format(image, name)] = value
-        facts: Dict[str, Any] = {"runs": runs, "engine": network.engine.reason, "engines": network.engines()}
-        facts["overlapped"] = {"images": len(given) - alone, "seconds": time.perf_counter() - began}
-        result = encode_arrays(outputs, facts)
+            results.take(number, inference)
+        result = results.encoded(network, len(given) - alone)
         if len(result) > MAX_BODY_BYTES:
             text = "the results take {} bytes, a reply holds {}: run fewer images at once, or without --verify"
             return AgentFailure(code="network_refused", message=text.format(len(result), MAX_BODY_BYTES))
@@ -124,6 +113,32 @@ class Networks:
             self._network = Network(bundle, device, keep=message.keep)
             self._key = key
         return self._network
+
+
+class _Results:
+    """The results of a run: the times of the inferences that run alone, and the last outputs of each image."""
+
+    def __init__(self, message: RunNetwork, alone: int) -> None:
+        self._message = message
+        self._alone = alone
+        self._runs: List[Dict[str, Any]] = []
+        self._outputs: Dict[str, Any] = {}
+        self._overlapped_since = time.perf_counter()
+
+    def take(self, number: int, inference: Inference) -> None:
+        if number < self._alone:
+            self._runs.append({"seconds": inference.seconds, "steps": [list(step) for step in inference.steps]})
+            self._overlapped_since = time.perf_counter()
+        image, turn = divmod(number, self._message.repeat)
+        if turn == self._message.repeat - 1:
+            for name, value in (inference.tensors or inference.outputs).items():
+                self._outputs[name if self._message.images == 1 else "{}/{}".format(image, name)] = value
+
+    def encoded(self, network: Network, overlapped: int) -> bytes:
+        """Return the outputs and facts as bytes; `overlapped` inferences ran overlapped, and have ended now."""
+        facts: Dict[str, Any] = {"runs": self._runs, "engine": network.engine.reason, "engines": network.engines()}
+        facts["overlapped"] = {"images": overlapped, "seconds": time.perf_counter() - self._overlapped_since}
+        return encode_arrays(self._outputs, facts)
 
 
 def _inferences(network: Network, given: List[Dict[str, Any]], alone: int) -> Iterator[Inference]:

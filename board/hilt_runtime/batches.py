@@ -22,21 +22,29 @@ def split(inputs: Tensors, outputs: Tensors, arrays: Mapping[str, Any]) -> Optio
 
     The last inference is filled up with its last image. Raises InputError for no images, or counts that differ.
     """
-    sizes = {tuple(each["shape"][:1]) for each in (*inputs, *outputs)}
-    own = next(iter(sizes)) if len(sizes) == 1 else ()
+    size = _batch_of((*inputs, *outputs))
     given = [np.asarray(arrays[each["name"]]) for each in inputs]
-    tails = all(
-        array.ndim == len(each["shape"]) and list(array.shape[1:]) == list(each["shape"][1:])
-        for each, array in zip(inputs, given)
-    )
-    if not own or not tails or all(len(array) == own[0] for array in given):
+    if size is None or not all(map(_is_a_batch, inputs, given)) or all(len(array) == size for array in given):
         return None
     counts = sorted({len(array) for array in given})
     if counts[0] == 0 or len(counts) > 1:
         raise InputError("the inputs have {} images".format(" and ".join(map(str, counts))))
-    count, size = counts[0], own[0]
-    parts = []
-    for first in range(0, count, size):
-        places = np.minimum(np.arange(first, first + size), count - 1)
-        parts.append({each["name"]: array[places] for each, array in zip(inputs, given)})
-    return count, parts
+    places = [np.minimum(np.arange(first, first + size), counts[0] - 1) for first in range(0, counts[0], size)]
+    return counts[0], [_taken(inputs, given, each) for each in places]
+
+
+def _taken(inputs: Tensors, arrays: List[Any], places: Any) -> Dict[str, Any]:
+    return {each["name"]: array[places] for each, array in zip(inputs, arrays)}
+
+
+def _batch_of(tensors: Tensors) -> Optional[int]:
+    """Return the first size of all tensors; None where one has none, or another."""
+    sizes = {tuple(each["shape"][:1]) for each in tensors}
+    own = sizes.pop() if len(sizes) == 1 else ()
+    return own[0] if own else None
+
+
+def _is_a_batch(tensor: Mapping[str, Any], array: Any) -> bool:
+    """Return whether an array is of a tensor's shape but for its first size."""
+    shape = tensor["shape"]
+    return array.ndim == len(shape) and list(array.shape[1:]) == list(shape[1:])

@@ -302,14 +302,25 @@ def _check_flow(manifest: Mapping[str, Any]) -> None:
     _require(len(set(names)) == len(names), "two inputs have one name")
     there = {*names, *manifest["arrays"]}
     for step in manifest["steps"]:
-        reads = step.get("inputs", []) if step["kind"] == "cpu" else [step["tensor"]] if step["kind"] == "pack" else []
-        in_buffers = step.get("packed", {}) if step["kind"] == "cpu" else {}
-        for name in filter(None, (name for name in reads if name not in in_buffers)):
+        reads, makes = _tensors_of(step)
+        for name in filter(None, reads):
             _require(name in there, "step {} reads {}, which no earlier step makes".format(step["name"], name))
-        made = step["outputs"] if step["kind"] == "cpu" else [step["tensor"]] if step["kind"] == "unpack" else []
-        there.update(name for name in made if name not in in_buffers)
+        there.update(makes)
     for output in manifest["outputs"]:
         _require(output["name"] in there, "no step makes the output {}".format(output["name"]))
+
+
+def _tensors_of(step: Mapping[str, Any]) -> Tuple[List[str], List[str]]:
+    """Return the tensors that a step reads and makes, without those that are in VTA's buffers."""
+    if step["kind"] == "pack":
+        return [step["tensor"]], []
+    if step["kind"] == "unpack":
+        return [], [step["tensor"]]
+    if step["kind"] != "cpu":
+        return [], []
+    in_buffers = step.get("packed", {})
+    reads = [name for name in step.get("inputs", []) if name not in in_buffers]
+    return reads, [name for name in step["outputs"] if name not in in_buffers]
 
 
 def _has(value: Any, members: Mapping[str, _Check], name: str) -> None:

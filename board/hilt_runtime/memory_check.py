@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Tuple
 
 import numpy as np
 
@@ -35,6 +35,10 @@ class _Life:
 
     def __init__(self, first: _Time) -> None:
         self.first = self.last = first
+
+
+_Touch = Tuple[Callable[[Dict[str, _Life], str, _Time, _Time], None], str, Tuple[int, int]]
+"""_write or _read, a buffer's name, and the first and the last instruction of a program that does so."""
 
 
 def check_programs(manifest: Mapping[str, Any], arrays: Mapping[str, Any], machine: InstructionSet) -> None:
@@ -144,26 +148,36 @@ def _check_lives(manifest: Mapping[str, Any], accesses: List[Dict[str, _Access]]
     buffers = manifest["buffers"]
     lives: Dict[str, _Life] = {}
     for time, step in enumerate(manifest["steps"]):
-        if step["kind"] == "pack":
-            _write(lives, step["buffer"], (time, 0), (time, 0))
-        elif step["kind"] == "unpack":
-            _read(lives, step["buffer"], (time, 0), (time, 0))
-        elif step["kind"] == "cpu" and "packed" in step:
-            for tensor in step["inputs"]:
-                if tensor in step["packed"]:
-                    _read(lives, step["packed"][tensor], (time, 0), (time, 0))
-            _write(lives, step["packed"][step["outputs"][0]], (time, 0), (time, 0))
-        elif step["kind"] == "vta":
-            for name, access in accesses[step["program"]].items():
-                if name not in buffers:
-                    continue
-                if access.writes is not None:
-                    _write(lives, name, (time, access.writes[0]), (time, access.writes[1]))
-                if access.reads is not None:
-                    _read(lives, name, (time, access.reads[0]), (time, access.reads[1]))
+        for touch, name, (first, last) in _touches(step, accesses):
+            if name in buffers:
+                touch(lives, name, (time, first), (time, last))
     alive = [name for name in buffers if name in lives]
     times = {name: (lives[name].first, lives[name].last) for name in alive}
     check_apart([(name, buffers[name]["offset"], buffers[name]["bytes"]) for name in alive], times)
+
+
+def _touches(step: Mapping[str, Any], accesses: List[Dict[str, _Access]]) -> Iterator[_Touch]:
+    """Yield each buffer or constant that a step writes or reads, with its first and last instruction that does so."""
+    whole = (0, 0)
+    if step["kind"] == "pack":
+        yield _write, step["buffer"], whole
+    elif step["kind"] == "unpack":
+        yield _read, step["buffer"], whole
+    elif step["kind"] == "vta":
+        for name, access in accesses[step["program"]].items():
+            yield from _touches_of_program(name, access)
+    elif "packed" in step:
+        for tensor in step["inputs"]:
+            if tensor in step["packed"]:
+                yield _read, step["packed"][tensor], whole
+        yield _write, step["packed"][step["outputs"][0]], whole
+
+
+def _touches_of_program(name: str, access: _Access) -> Iterator[_Touch]:
+    if access.writes is not None:
+        yield _write, name, access.writes
+    if access.reads is not None:
+        yield _read, name, access.reads
 
 
 def _write(lives: Dict[str, _Life], name: str, first: _Time, last: _Time) -> None:

@@ -14,13 +14,17 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, Optional
+from typing import Any, Dict, Optional, Sequence, Tuple, Type
 
 from .machine import COSTS
 from .model import ModelMemory
 
 _PAGE = 4096
 _MODEL_NAMES = {"base": "memory_base", "bytes": "memory_bytes"}
+_MEMORY = sorted({*_MODEL_NAMES, *(name for name, _ in ModelMemory._fields_)} - set(_MODEL_NAMES.values()))
+_TEXTS = ("name", "part", "computer")
+_REALS = ("time_scale", "run_seconds")
+_LEAST = {"clock_hz": 1, "bytes": 1, "quantum_cycles": 1, "time_scale": 1}
 
 
 class BoardModelError(Exception):
@@ -66,28 +70,28 @@ def load_board_model(path: Path) -> ModelSettings:
 
 
 def _check(board_model: ModelSettings, path: Path) -> None:
-    memory = board_model.memory
-    names = {"base", "bytes"} | {name for name, _ in ModelMemory._fields_} - set(_MODEL_NAMES.values())
-    if not isinstance(memory, dict) or set(memory) != names:
-        raise BoardModelError("{}: memory must have {}".format(path, ", ".join(sorted(names))))
-    numbers = {**vars(board_model), **memory}
-    for name in ("name", "part", "computer"):
-        if not isinstance(numbers.pop(name), str):
+    _require_members(path, "memory", board_model.memory, _MEMORY)
+    for name in _TEXTS:
+        if not isinstance(getattr(board_model, name), str):
             raise BoardModelError("{}: {} must be text".format(path, name))
-    del numbers["memory"]
-    machine = numbers.pop("machine")
-    if machine is not None and (not isinstance(machine, dict) or set(machine) != set(COSTS)):
-        raise BoardModelError("{}: machine must have {}".format(path, ", ".join(COSTS)))
-    for name, value in (machine or {}).items():
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
-            raise BoardModelError(
-                "{}: {} of the machine cannot be {!r}, it must be at least 0".format(path, name, value)
-            )
-    for name, value in numbers.items():
-        wanted = (int, float) if name in ("time_scale", "run_seconds") else (int,)
-        least = 1 if name in ("clock_hz", "bytes", "quantum_cycles", "time_scale") else 0
-        if isinstance(value, bool) or not isinstance(value, wanted) or not value >= least:
-            raise BoardModelError("{}: {} cannot be {!r}, it must be at least {}".format(path, name, value, least))
+    if board_model.machine is not None:
+        _require_members(path, "machine", board_model.machine, COSTS)
+        for name, value in board_model.machine.items():
+            _require_number(path, name + " of the machine", value, 0, (int, float))
+    fields: Dict[str, Any] = {**vars(board_model), **board_model.memory}
+    for name, value in fields.items():
+        if name not in (*_TEXTS, "memory", "machine"):
+            _require_number(path, name, value, _LEAST.get(name, 0), (int, float) if name in _REALS else (int,))
     for name in ("base", "bytes"):
-        if memory[name] % _PAGE:
+        if board_model.memory[name] % _PAGE:
             raise BoardModelError("{}: {} of the memory must be a multiple of {}".format(path, name, _PAGE))
+
+
+def _require_members(path: Path, name: str, table: Any, members: Sequence[str]) -> None:
+    if not isinstance(table, dict) or set(table) != set(members):
+        raise BoardModelError("{}: {} must have {}".format(path, name, ", ".join(members)))
+
+
+def _require_number(path: Path, name: str, value: Any, least: int, kinds: Tuple[Type[float], ...]) -> None:
+    if isinstance(value, bool) or not isinstance(value, kinds) or not value >= least:
+        raise BoardModelError("{}: {} cannot be {!r}, it must be at least {}".format(path, name, value, least))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -208,15 +208,7 @@ def product(builder: Builder, left: Any, right: Any) -> Any:
         raise NotNativeError("a vector")
     batch = list(np.broadcast(np.empty(left.shape[:-2]), np.empty(right.shape[:-2])).shape)
     rows, depth, columns = left.shape[-2], left.shape[-1], right.shape[-1]
-    strides = []
-    for array in (left, right):
-        own = [step // 4 for step in array.strides]
-        steps = [0 if size == 1 else step for size, step in zip(array.shape[:-2], own)]
-        strides.append([0] * (len(batch) - len(steps)) + steps)
-    sizes, (first, second) = merged(batch, *strides) if batch else ([1], [[0], [0]])
-    if len(sizes) > 2:
-        raise NotNativeError("more than two axes of batches")
-    sizes, first, second = ([fill] * (2 - len(each)) + each for each, fill in ((sizes, 1), (first, 0), (second, 0)))
+    sizes, (first, second) = _two_axes(batch, [_batch_strides(array, len(batch)) for array in (left, right)])
     out = builder.new([*batch, rows, columns], np.float32)
     if not out.size or not depth:
         raise NotNativeError("an empty tensor")
@@ -224,6 +216,21 @@ def product(builder: Builder, left: Any, right: Any) -> Any:
     numbers = [*sizes, rows, depth, columns, *first, *left_steps, *second, *right_steps]
     builder.step("matmul", [_whole(builder, left), _whole(builder, right), out], numbers)
     return out
+
+
+def _batch_strides(array: Any, axes: int) -> List[int]:
+    """Return the strides, in floats, of a stack of matrices along axes of batches; 0 where it is repeated."""
+    steps = [0 if size == 1 else step // 4 for size, step in zip(array.shape[:-2], array.strides)]
+    return [0] * (axes - len(steps)) + steps
+
+
+def _two_axes(batch: List[int], strides: List[List[int]]) -> Tuple[List[int], List[List[int]]]:
+    """Return sizes and strides of batches as two axes, those of one element in front."""
+    sizes, steps = merged(batch, *strides) if batch else ([1], [[0], [0]])
+    if len(sizes) > 2:
+        raise NotNativeError("more than two axes of batches")
+    missing = 2 - len(sizes)
+    return [1] * missing + sizes, [[0] * missing + each for each in steps]
 
 
 def add_bias(builder: Builder, data: Any, bias: Any) -> Any:

@@ -30,13 +30,7 @@ def _at(inputs: Inputs, place: int) -> Any:
 
 def _recurrent(kernel: str, gates: int) -> Callable[[Builder, Inputs, Attributes], List[Any]]:
     def plan(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
-        others = (1, 2, 4) if is_int8(inputs) else (4,)
-        real = [each for place, each in enumerate(inputs) if place not in others and each is not None]
-        if any(each.dtype != np.float32 for each in real):
-            raise NotNativeError("a tensor that is not float32")
-        for place in (1, 2, 3, 4, WEIGHT_SCALES, RECURRENCE_SCALES):
-            if _at(inputs, place) is not None and not builder.is_constant(inputs[place]):
-                raise NotNativeError("weights that are computed")
+        _require_native(builder, inputs)
         require_known(kernel, inputs, attributes)
         data, recurrence = inputs[0], inputs[2]
         steps, batch, size = data.shape[0], data.shape[1], recurrence.shape[2]
@@ -53,6 +47,17 @@ def _recurrent(kernel: str, gates: int) -> Callable[[Builder, Inputs, Attributes
         return [out, *states]
 
     return plan
+
+
+def _require_native(builder: Builder, inputs: Inputs) -> None:
+    """Raise NotNativeError unless all reals are float32, and all weights are constant."""
+    others = (1, 2, 4) if is_int8(inputs) else (4,)
+    real = [each for place, each in enumerate(inputs) if place not in others and each is not None]
+    if any(each.dtype != np.float32 for each in real):
+        raise NotNativeError("a tensor that is not float32")
+    for place in (1, 2, 3, 4, WEIGHT_SCALES, RECURRENCE_SCALES):
+        if _at(inputs, place) is not None and not builder.is_constant(inputs[place]):
+            raise NotNativeError("weights that are computed")
 
 
 def _start(builder: Builder, state: Any, given: Any) -> None:

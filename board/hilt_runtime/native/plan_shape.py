@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
@@ -134,19 +134,7 @@ def _split(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any
 
 def _pad(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
     data = inputs[0]
-    value: Any = 0
-    if "pads" in attributes:
-        pads, axes, value = list(attributes["pads"]), list(range(data.ndim)), attributes["value"]
-    else:
-        if attributes.get("mode", "constant") != "constant":
-            raise NotNativeError("a pad that is not constant")
-        pads = builder.values(inputs[1], "its pads")
-        given = len(inputs) > 3 and inputs[3] is not None
-        axes = builder.values(inputs[3], "its axes") if given else list(range(data.ndim))
-        if len(inputs) > 2 and inputs[2] is not None:
-            if not builder.is_constant(inputs[2]):
-                raise NotNativeError("a value that is computed")
-            value = np.asarray(inputs[2], data.dtype).ravel()[0]
+    pads, axes, value = _pads_of(builder, inputs, attributes)
     begins, ends = [0] * data.ndim, [0] * data.ndim
     for place, axis in enumerate(axes):
         begins[axis], ends[axis] = pads[place], pads[place + len(axes)]
@@ -159,6 +147,24 @@ def _pad(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
     offset = sum(begin * stride for begin, stride in zip(begins, strides))
     copy(builder, data, out, data.shape, (0, strides_of(data.shape)), (offset, strides))
     return [out]
+
+
+def _pads_of(builder: Builder, inputs: Inputs, attributes: Attributes) -> Tuple[List[int], List[int], Any]:
+    """Return the pads (all begins, then all ends), their axes and the value, of hilt's own pad or ONNX's."""
+    data, *_ = inputs
+    every_axis = list(range(data.ndim))
+    if "pads" in attributes:
+        return list(attributes["pads"]), every_axis, attributes["value"]
+    if attributes.get("mode", "constant") != "constant":
+        raise NotNativeError("a pad that is not constant")
+    _, pads, value, axes = [*inputs, None, None][:4]
+    pads = builder.values(pads, "its pads")
+    axes = every_axis if axes is None else builder.values(axes, "its axes")
+    if value is None:
+        return pads, axes, 0
+    if not builder.is_constant(value):
+        raise NotNativeError("a value that is computed")
+    return pads, axes, np.asarray(value, data.dtype).ravel()[0]
 
 
 def _depth_to_space(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
