@@ -30,6 +30,7 @@ from hilt.cli.run_options import (
     TunerOptions,
     Wait,
     board_names,
+    repeats,
     tuner_options,
 )
 from hilt.cli.tables import column
@@ -58,7 +59,7 @@ def campaign(
     checks: Annotated[
         CheckLevel, typer.Option(help="Rejected before it travels, as of `hilt tune`.")
     ] = CheckLevel.COMPILER,
-    repeat: Repeat = 1,
+    repeat: Repeat = "1",
     number: Number = 1,
     time_limit: TimeLimit = None,
     tuner_option: TunerOptions = None,
@@ -91,6 +92,7 @@ def campaign(
             "`hilt resume ID --output FOLDER` writes it later"
         )
     share = (spend.trials or 0) // max(1, len(found.supported))
+    times, rounds = repeats(repeat)
     spec = RunSpec(
         workload=network,
         board=boards,
@@ -101,7 +103,8 @@ def campaign(
         space_kind=kind,
         orders=orders,
         checks=checks,
-        repeat=repeat,
+        repeat=times,
+        rounds=rounds,
         number=number,
         limit_seconds=time_limit,
         tuner_options=tuner_options(tuner, max(batch, share // SHORT_RUN_PLANS), tuner_option or []),

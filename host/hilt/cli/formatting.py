@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from hilt.cli.plain_text import plain
-from hilt.store import Campaign, Confirmed, Run, RunState, Store, Trial
+from hilt.store import Campaign, Confirmed, Run, RunState, Store, Trial, with_noise
 from hilt.store.labels import Labels, labels_of
 from hilt.trial import Outcome
 
@@ -109,13 +109,9 @@ def labels_text(labels: Labels) -> str:
     return " ".join([*parts, *(["(archived)"] if labels.archived else [])])
 
 
-def _confirmation(store: Store, run: Run, best: Trial | None) -> Confirmed | None:
-    return None if best is None else store.confirmations(run.uuid).get(best.ordinal)
-
-
 def run_json(store: Store, run: Run, running: bool, labels: Labels | None = None) -> dict[str, Any]:
     """Return a run as `tune`, `resume`, `runs` and `show` print it; its labels are read unless given."""
-    summary = store.summary(run.uuid)
+    summary, confirmed = store.summary(run.uuid), store.confirmations(run.uuid)
     return {
         "run": run.uuid,
         **labels_json(labels_of(store, run.uuid) if labels is None else labels),
@@ -129,5 +125,6 @@ def run_json(store: Store, run: Run, running: bool, labels: Labels | None = None
         "budget": run.budget,
         "valid": summary.valid,
         "outcomes": {str(outcome): count for outcome, count in store.counts(run.uuid).items()},
-        "best": best_json(run, summary.best, _confirmation(store, run, summary.best)),
+        "confidence": with_noise(run.confidence, confirmed),
+        "best": best_json(run, summary.best, confirmed.get(summary.best.ordinal) if summary.best else None),
     }

@@ -159,9 +159,10 @@ def result_values(result: CampaignResult, labels: Labels, inference: CampaignInf
                 "run": layer.run.uuid if layer.run else None,
                 "trials": layer.trials,
                 "valid": layer.valid,
-                "best": best_json(layer.run, layer.best) if layer.run else None,
+                "best": best_json(layer.run, layer.best, layer.confirmed) if layer.run else None,
                 "fallback": best_json(layer.run, layer.fallback) if layer.run else None,
                 "gain": layer.gain,
+                "confidence": layer.confidence,
             }
             for layer in result.layers
         ],

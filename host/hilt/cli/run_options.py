@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from hilt.run_choices import SpaceName
+from hilt.store import ROUNDS
 
 SHORT_RUN_PLANS = 4
 LARGEST_PLAN = 64
@@ -26,7 +27,14 @@ SpaceKind = Annotated[
 Orders = Annotated[
     int | None, typer.Option(help="Loop orders of the autotvm space: 4 unless given; 1 is exactly TVM's space.")
 ]
-Repeat = Annotated[int, typer.Option(help="Times that each program is timed; the median counts.")]
+Repeat = Annotated[
+    str,
+    typer.Option(
+        metavar="N|auto",
+        help="Times that each program is timed; the median counts. auto: once, and at the end the best trials are "
+        "measured again as often as their noise needs.",
+    ),
+]
 Number = Annotated[int, typer.Option(help="Runs averaged into each of these times, as TVM's number.")]
 TimeLimit = Annotated[
     float | None,
@@ -61,6 +69,18 @@ Output = Annotated[
 Json = Annotated[
     bool, typer.Option("--json", help="End with one JSON object on standard output; all else goes to standard error.")
 ]
+
+
+def repeats(text: str) -> tuple[int, int | None]:
+    """Return the times that each program is timed, and the rounds of the confirmation; None where the noise decides.
+
+    Raises typer.BadParameter.
+    """
+    if text == "auto":
+        return 1, None
+    if not text.isascii() or not text.isdecimal():
+        raise typer.BadParameter(f"--repeat is a number or auto, not {text!r}")
+    return int(text), ROUNDS
 
 
 def board_names(boards: list[str] | None, chaos: str | None) -> str:

@@ -241,6 +241,7 @@ def _details_json(store: Store, run: Run) -> dict[str, object]:
         "space_size": run.space_size,
         "batch": run.batch,
         "repeat": run.repeat,
+        "rounds": run.rounds,
         "limit_seconds": run.limit_seconds,
         "output_elements": run.output_elements,
         "bound_cycles": run.bound_cycles,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hilt.cli.formatting import knobs_text, latency_text, outcomes_text, short, state_text
 from hilt.engine.campaign_results import RunNames
 from hilt.measure import DATASET_PREFIX
-from hilt.store import DRIFT_TOLERANCE, Run, RunState, Store, Trial, largest_drift
+from hilt.store import DRIFT_TOLERANCE, Run, RunState, Store, Trial, certainty, largest_drift
 from hilt.trial import Outcome
 
 
@@ -57,7 +57,8 @@ def _measured_again(store: Store, run: Run, best: Trial) -> list[str]:
     if best.ordinal in confirmed:
         own = confirmed[best.ordinal]
         times = f"{len(own.latencies)} times in turn with {len(confirmed) - 1} others"
-        lines.append(f"  the median, measured again {times} (± {100 * own.spread:.1f}%)")
+        sure = f"{100 * certainty(confirmed):.1f}% sure that it is within 1% of theirs"
+        lines.append(f"  the median, measured again {times} (± {100 * own.spread:.1f}%): {sure}")
     if (drift := largest_drift(store.remeasurements(run.uuid))) > DRIFT_TOLERANCE:
         share = f"{100 * drift:.1f}%"
         lines.append(f"  the board drifted by up to {share} during this run: differences below that say nothing")

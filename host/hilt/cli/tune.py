@@ -24,6 +24,7 @@ from hilt.cli.run_options import (
     TunerOptions,
     Wait,
     board_names,
+    repeats,
     tuner_options,
 )
 from hilt.run_choices import CheckLevel, SpaceName
@@ -57,7 +58,7 @@ def tune(
             "tvm: all that TVM would not run; off: none."
         ),
     ] = CheckLevel.COMPILER,
-    repeat: Repeat = 1,
+    repeat: Repeat = "1",
     number: Number = 1,
     time_limit: TimeLimit = None,
     tuner_option: TunerOptions = None,
@@ -76,6 +77,7 @@ def tune(
     from hilt.engine import launch
     from hilt.engine.run_spec import RunSpec
 
+    times, rounds = repeats(repeat)
     spec = RunSpec(
         workload=workload,
         board=board_names(board, chaos),
@@ -86,7 +88,8 @@ def tune(
         space_kind=kind,
         orders=orders,
         checks=checks,
-        repeat=repeat,
+        repeat=times,
+        rounds=rounds,
         number=number,
         limit_seconds=time_limit,
         tuner_options=tuner_options(tuner, max(batch, trials // SHORT_RUN_PLANS), tuner_option or []),

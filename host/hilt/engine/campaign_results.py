@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from hilt.schedule.onnx_model import Layer, Network
-from hilt.store import Campaign, Run, Store, Trial
+from hilt.store import Campaign, Confirmed, Run, Store, Trial, with_noise
 from hilt.trial import Outcome
 
 FALLBACK_ATTEMPTS = 8
@@ -81,6 +81,10 @@ class LayerResult:
     valid: int = 0
     best: Trial | None = None
     fallback: Trial | None = None
+    confirmed: Confirmed | None = None
+    """The repeated measurements of the best."""
+    confidence: float | None = None
+    """Probability that the best is within 1 % of all; None from a tuner that states none."""
 
     @property
     def microseconds(self) -> float | None:
@@ -209,7 +213,17 @@ def _layer(store: Store, campaign: Campaign, layer: Layer) -> LayerResult:
         return LayerResult(layer, None)
     summary = store.summary(run.uuid)
     first = store.trials(run.uuid, 0, FALLBACK_ATTEMPTS) if campaign.fallback_first else []
-    return LayerResult(layer, run, summary.trials, summary.valid, summary.best, fallback_of(first))
+    confirmed = store.confirmations(run.uuid)
+    return LayerResult(
+        layer,
+        run,
+        summary.trials,
+        summary.valid,
+        summary.best,
+        fallback_of(first),
+        confirmed.get(summary.best.ordinal) if summary.best else None,
+        with_noise(run.confidence, confirmed),
+    )
 
 
 def _all(layer: Layer, trial: Trial | None) -> float | None:

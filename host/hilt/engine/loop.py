@@ -328,6 +328,8 @@ class TuningLoop:
         self._statistics.told(batch.first + len(trials), self._thinking + monotonic() - began)
         self._thinking = 0.0
         self._statistics.confident(batch.first + len(trials), confidence)
+        if confidence is not None:
+            self._store.set_confidence(self._run.uuid, confidence)
         self._publish(TunerUpdated(batch.first + len(trials), confidence, time(), text))
 
     def _state_of_tuner(self) -> tuple[float | None, Assessment | None]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import count
 from time import time
 from typing import Protocol
 
@@ -15,7 +16,7 @@ from hilt.engine.errors import BoardLostError
 from hilt.engine.events import Event, Logged
 from hilt.engine.run_control import Control
 from hilt.measure import Measurer, Request
-from hilt.store import DRIFT_TOLERANCE, Purpose, Remeasurement, Run, Store, Trial, largest_drift
+from hilt.store import DRIFT_TOLERANCE, Purpose, Remeasurement, Run, Store, Trial, is_decided, largest_drift
 from hilt.trial import Outcome, Result
 from hilt.vta.program import Program
 
@@ -24,7 +25,6 @@ REFERENCE_EVERY = 50
 MAX_LOSSES = 3
 """A trial whose board is lost so often ends the session; it is not recorded, and resuming tries it again."""
 FINALISTS = 5
-ROUNDS = 5
 _FIRST_KEY = {Purpose.DRIFT: 1000, Purpose.CONFIRMATION: 9000}
 """The last part of a request's key, far above the attempts of a trial: each round runs, the journal does not answer."""
 _LAST_DRIFT = 7999
@@ -90,13 +90,13 @@ class Remeasurer:
         finalists = self._store.fastest(self._run.uuid, FINALISTS) if self._is_needed else []
         if len(finalists) < 2:
             return True
-        for turn in range(ROUNDS):
-            if self._control.stopping:
-                return False
+        for turn in count():
+            if is_decided(self._store.remeasurements(self._run.uuid), turn, self._run.rounds):
+                break
             self._measure(Purpose.CONFIRMATION, turn, finalists, self._confirming)
-        last = {(Purpose.CONFIRMATION, ROUNDS - 1, trial.ordinal) for trial in finalists}
-        if self._control.stopping and not last <= self._done:
-            return False
+            whole = {(Purpose.CONFIRMATION, turn, trial.ordinal) for trial in finalists} <= self._done
+            if self._control.stopping and not whole:
+                return False
         winner = self._store.best(self._run.uuid)
         if winner is not None and winner.ordinal != finalists[0].ordinal:
             text = (

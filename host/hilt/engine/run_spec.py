@@ -25,7 +25,7 @@ from hilt.schedule.tensors import Tensors
 from hilt.schedule.validity_summary import CHECK_LEVELS
 from hilt.schedule.workload_syntax import format_workload
 from hilt.silicon.kept_machines import kept_machine
-from hilt.store import Run
+from hilt.store import ROUNDS, Run
 from hilt.tune.model_guided.analytic_model import AnalyticModel
 from hilt.tune.model_guided.memories import prior_mean
 from hilt.vta.program import Program
@@ -61,6 +61,8 @@ class RunSpec:
     checks: Checks = CheckLevel.COMPILER
     repeat: int = 1
     number: int = 1
+    rounds: int | None = ROUNDS
+    """Rounds in which the best trials are measured again at the end; None: as many as their noise needs."""
     limit_seconds: float | None = None
     """Seconds of the board's clock; None is LIMIT_OVER_BOUND times the bound, at least SHORTEST_LIMIT_SECONDS."""
     tuner_options: Mapping[str, object] = field(default_factory=dict)
@@ -74,6 +76,8 @@ class RunSpec:
         for name, most in (("trials", _MOST), ("batch", _MOST), ("repeat", _MOST_RUNS), ("number", _MOST_RUNS)):
             if getattr(self, name) > most:
                 raise SettingsError(f"{name} is {getattr(self, name)}; it must be at most {most}")
+        if self.rounds is not None and not 1 <= self.rounds <= _MOST_RUNS:
+            raise SettingsError(f"rounds is {self.rounds}; it must be from 1 to {_MOST_RUNS}")
         if self.limit_seconds is not None and not 0 < self.limit_seconds <= 3600:
             raise SettingsError(f"time limit is {self.limit_seconds} s; it must be above 0 and at most 3600")
         if self.space_kind not in ORDERS_OF:
@@ -121,6 +125,7 @@ def make_run(settings: RunSpec, board: BoardDescription, campaign: str | None = 
         batch=settings.batch,
         repeat=settings.repeat,
         number=settings.number,
+        rounds=settings.rounds,
         limit_seconds=limit,
         output_elements=schedule.output_elements(workload, board.accelerator.parameters),
         macs=workload.macs,
@@ -299,6 +304,7 @@ def spec_of(run: Run) -> RunSpec:
         checks=_choice(CheckLevel, "checks", run.checks),
         repeat=run.repeat,
         number=run.number,
+        rounds=run.rounds,
         limit_seconds=run.limit_seconds,
         tuner_options=run.tuner_options,
     )

@@ -87,7 +87,8 @@ def _options(run: Run) -> list[str]:
     words = ["--tuner", run.tuner, "--seed", str(run.seed), "--batch", str(run.batch), "--space", run.space_kind]
     words += ["--orders", str(run.orders)] if run.space_kind == "autotvm" else []
     words += ["--checks", run.checks]
-    words += ["--repeat", str(run.repeat)] if run.repeat > 1 else []
+    if run.rounds is None or run.repeat > 1:
+        words += ["--repeat", "auto" if run.rounds is None else str(run.repeat)]
     words += ["--number", str(run.number)] if run.number > 1 else []
     for name, value in sorted(run.tuner_options.items()):
         if value is not None:

@@ -15,11 +15,22 @@ from hilt.store.errors import (
     UnknownRunError,
 )
 from hilt.store.records import Campaign, Run, RunState, RunSummary, Slice
-from hilt.store.remeasurements import DRIFT_TOLERANCE, Confirmed, Purpose, Remeasurement, largest_drift
+from hilt.store.remeasurements import (
+    DRIFT_TOLERANCE,
+    ROUNDS,
+    Confirmed,
+    Purpose,
+    Remeasurement,
+    certainty,
+    is_decided,
+    largest_drift,
+    with_noise,
+)
 from hilt.trial import Trial
 
 __all__ = [
     "DRIFT_TOLERANCE",
+    "ROUNDS",
     "AmbiguousRunError",
     "Campaign",
     "Confirmed",
@@ -36,8 +47,11 @@ __all__ = [
     "StoreWriteError",
     "Trial",
     "UnknownRunError",
+    "certainty",
     "database_path",
+    "is_decided",
     "largest_drift",
+    "with_noise",
 ]
 
 

@@ -165,6 +165,13 @@ class Store:
             if not changed.rowcount and not _is_there(connection, uuid):
                 raise _unknown(uuid)
 
+    def set_confidence(self, uuid: str, confidence: float) -> None:
+        """Set the tuner's confidence after the latest results. Raises UnknownRunError."""
+        with self.writing() as connection:
+            changed = connection.execute("UPDATE runs SET confidence = ? WHERE uuid = ?", (confidence, uuid))
+            if not changed.rowcount:
+                raise _unknown(uuid)
+
     def discard_run(self, uuid: str) -> bool:
         """Remove a run without any trial; return False if it has trials. Raises StoreError."""
         with self.writing() as connection:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from hilt.store.remeasurements import ROUNDS
 from hilt.trial import Trial
 
 
@@ -80,6 +81,10 @@ class Run:
     """The uuid of its campaign, if it is the run of a network's layer."""
     predicted_microseconds: float | None = field(default=None, compare=False)
     """The twin's prediction of the fallback's latency, made before the first trial of a campaign's layer."""
+    confidence: float | None = field(default=None, compare=False)
+    """The tuner's confidence after the latest results that it was told; None from a tuner that states none."""
+    rounds: int | None = ROUNDS
+    """Rounds in which the best trials are measured again at the end; None: as many as their noise needs."""
 
     @property
     def bound_microseconds(self) -> float:

@@ -17,6 +17,7 @@ RUN_COLUMNS = (
     "tuner_options", "seed", "checks", "space_kind", "orders", "space", "space_size", "budget", "batch", "repeat",
     "number", "limit_seconds", "output_elements", "macs", "bound_cycles", "state", "detail", "failure", "created",
     "finished", "versions", "campaign", "predicted_microseconds",
+    "confidence", "rounds",
 )  # fmt: skip
 TRIAL_COLUMNS = (
     "ordinal", "index", "knobs", "outcome", "reason", "cycles", "microseconds", "repeats", "compared",

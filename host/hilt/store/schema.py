@@ -10,7 +10,7 @@ from hilt.plain_text import plain
 from hilt.store.errors import NewerStoreError, corrupt
 
 APPLICATION_ID = 0x48494C54  # "HILT", in the file's header
-VERSION = 9
+VERSION = 10
 
 VERIFIED = "outcome = 'ok' AND mismatched = 0 AND compared = output_elements AND output_elements > 0"
 """The condition of a result: every element of the trial's output was compared and none differed."""
@@ -125,7 +125,9 @@ CREATE TABLE runs (
   finished REAL,
   versions TEXT NOT NULL,
   campaign TEXT REFERENCES campaigns (uuid),
-  predicted_microseconds REAL
+  predicted_microseconds REAL,
+  confidence REAL,
+  rounds INTEGER DEFAULT 5 CHECK (rounds > 0)
 ) STRICT;
 
 CREATE TABLE trials (
@@ -188,6 +190,10 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
     ),
     7: _RUNS_IN_A_ROW_GET_A_BUDGET,
     8: (LABELS,),
+    9: (
+        "ALTER TABLE runs ADD COLUMN confidence REAL",
+        "ALTER TABLE runs ADD COLUMN rounds INTEGER DEFAULT 5 CHECK (rounds > 0)",  # all runs of the time had five
+    ),
 }
 """The statements that lead from each version to the next; TABLES is the newest version."""
 

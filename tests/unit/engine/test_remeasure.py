@@ -6,15 +6,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+import typer
 
+from hilt.cli.formatting import run_json
+from hilt.cli.run_options import repeats
 from hilt.cli.summary import summary_text
 from hilt.engine import remeasure
 from hilt.engine.errors import BoardLostError
 from hilt.engine.events import EngineCommand, Logged
 from hilt.engine.run_control import Control
 from hilt.measure import Request
-from hilt.store import Purpose, largest_drift
+from hilt.store import ROUNDS, Purpose, largest_drift
+from hilt.store.remeasurements import FEWEST_ROUNDS, MOST_ROUNDS, Confirmed, certainty, with_noise
 from hilt.trial import Outcome, Result, Verification
 from hilt.tune import Feedback
 
@@ -70,11 +75,11 @@ def test_the_winner_is_named_after_all_have_taken_turns(bench: Bench, monkeypatc
     assert best is not None and best.index == min(set(tried) - {LUCKY})
     turns = [key.split("/")[1:] for key in board.keys if int(key.rpartition("/")[2]) >= 9000]
     order = [ordinal[each] for each in (LUCKY, *sorted(set(tried) - {LUCKY})[:2])]
-    expected = [(each, 9000 + turn) for turn in range(remeasure.ROUNDS) for each in order]
+    expected = [(each, 9000 + turn) for turn in range(ROUNDS) for each in order]
     assert [(int(n), int(attempt)) for n, attempt in turns] == expected
     confirmed = bench.store.confirmations(UUID)
     assert confirmed[ordinal[LUCKY]].microseconds == 1000.0 + LUCKY
-    assert best.microseconds == confirmed[best.ordinal].microseconds and len(best.repeats) == remeasure.ROUNDS
+    assert best.microseconds == confirmed[best.ordinal].microseconds and len(best.repeats) == ROUNDS
     reported = {trial.index: trial for trial in bench.store.reported(UUID)}
     assert reported[LUCKY].microseconds == 1000.0 + LUCKY
     fastest = min((trial for trial in reported.values() if trial.verified), key=lambda each: each.microseconds or 0)
@@ -96,7 +101,106 @@ def test_a_stop_while_confirming_is_gone_on_with(bench: Bench) -> None:
     assert bench.session(second, tuner=InOrder())
     assert not set(first.keys) & set(second.keys), "something was measured twice"
     rounds = [row.round for row in bench.store.remeasurements(UUID) if row.purpose is Purpose.CONFIRMATION]
-    assert sorted(set(rounds)) == list(range(remeasure.ROUNDS)) and len(rounds) == 5 * remeasure.ROUNDS
+    assert sorted(set(rounds)) == list(range(ROUNDS)) and len(rounds) == 5 * ROUNDS
+
+
+class Noise:
+    """Latencies with a normal error that depends on the trial and the attempt alone; neighbours are 0.2 % apart."""
+
+    def __init__(self, deviation: float) -> None:
+        self._deviation = deviation
+
+    def __call__(self, request: Request) -> Result:
+        result = latency(request)
+        index = int(request.program.uops[0, 0])
+        ordinal, attempt = map(int, request.key.split("/")[1:])
+        drawn = np.random.default_rng([ordinal, attempt]).standard_normal()
+        microseconds = (1000.0 + 2.0 * index) * (1.0 + self._deviation * float(drawn))
+        return replace(result, microseconds=microseconds, repeats=(microseconds,))
+
+
+def rounds_of(bench: Bench) -> int:
+    rows = [row for row in bench.store.remeasurements(UUID) if row.purpose is Purpose.CONFIRMATION]
+    assert len(rows) % remeasure.FINALISTS == 0, "each round is whole"
+    return len(rows) // remeasure.FINALISTS
+
+
+@pytest.fixture
+def by_noise(tmp_path: Path):
+    """A bench whose run has `--repeat auto`."""
+    made = Bench(tmp_path / "by_noise.db", rounds=None)
+    yield made
+    made.store.close()
+
+
+@pytest.mark.parametrize(("deviation", "fewest", "most"), [(0.001, 3, 3), (0.02, 10, 31), (0.2, 32, 32)])
+def test_the_noise_chooses_the_rounds(by_noise: Bench, deviation: float, fewest: int, most: int) -> None:
+    assert by_noise.session(measurer(Noise(deviation)), tuner=InOrder())
+    assert FEWEST_ROUNDS <= fewest <= rounds_of(by_noise) <= most <= MOST_ROUNDS
+    sure = certainty(by_noise.store.confirmations(UUID))
+    assert (sure >= 0.99) == (rounds_of(by_noise) < MOST_ROUNDS)
+
+
+def test_rounds_by_noise_resume_alike(by_noise: Bench, tmp_path: Path) -> None:
+    control = Control()
+
+    def stop_at(request: Request) -> None:
+        if request.key.endswith("/9003"):
+            control.obey(EngineCommand.STOP)
+
+    assert not by_noise.session(measurer(Noise(0.02), before=stop_at), control=control, tuner=InOrder())
+    assert by_noise.session(measurer(Noise(0.02)), tuner=InOrder())
+    whole = Bench(tmp_path / "whole.db", rounds=None)
+    assert whole.session(measurer(Noise(0.02)), tuner=InOrder())
+    assert by_noise.store.confirmations(UUID) == whole.store.confirmations(UUID)
+    whole.store.close()
+
+
+def test_the_certainty_of_a_winner_is_that_of_simulated_boards() -> None:
+    """Over many boards of equal trials, the mean certainty is about the share of winners within 1 % of the best."""
+    generator = np.random.default_rng(7)
+    latencies, noise, times = np.array([100.0, 100.7, 101.5, 104.0]), 0.02, 9
+    stated, right = [], []
+    for _ in range(400):
+        drawn = latencies * (1 + noise * generator.standard_normal((times, 4)))
+        seen = {place: Confirmed(tuple(column)) for place, column in enumerate(drawn.T.tolist())}
+        stated.append(certainty(seen))
+        right.append(latencies[min(seen, key=lambda place: seen[place].microseconds)] <= 1.01 * latencies.min())
+    assert np.mean(right) - 0.25 < np.mean(stated) <= np.mean(right)
+
+
+def test_the_confidence_has_the_noise_of_the_confirmation() -> None:
+    shaky = {0: Confirmed((100.0, 102.0, 98.0)), 1: Confirmed((101.0, 99.0, 103.0))}
+    assert 0.5 < certainty(shaky) < 0.9
+    assert with_noise(0.9, shaky) == 0.9 * certainty(shaky)
+    assert with_noise(None, shaky) is None and with_noise(0.9, {}) == 0.9
+    assert certainty({0: shaky[0]}) == certainty({0: Confirmed((5.0,) * 3), 1: Confirmed((5.0,) * 3)}) == 1.0
+
+
+class Sure(InOrder):
+    """States a confidence."""
+
+    def confidence(self) -> float:
+        return 0.75
+
+
+def test_json_has_the_confidence_and_how_often_the_best_was_confirmed(by_noise: Bench) -> None:
+    assert by_noise.session(measurer(Noise(0.02)), tuner=Sure())
+    values = run_json(by_noise.store, by_noise.store.run(UUID), running=False)
+    confirmed = by_noise.store.confirmations(UUID)
+    assert by_noise.store.run(UUID).confidence == 0.75
+    assert values["confidence"] == 0.75 * certainty(confirmed) < 0.75
+    own = confirmed[values["best"]["ordinal"]]
+    best = values["best"]
+    assert (best["microseconds"], best["confirmed"]) == (own.microseconds, rounds_of(by_noise))
+    assert best["spread"] == own.spread > 0
+
+
+@pytest.mark.parametrize(("text", "expected"), [("7", (7, ROUNDS)), ("auto", (1, None))])
+def test_repeat_is_a_number_or_auto(text: str, expected: tuple[int, int | None]) -> None:
+    assert repeats(text) == expected
+    with pytest.raises(typer.BadParameter, match="a number or auto"):
+        repeats(f"{text}s")
 
 
 def test_a_board_that_is_lost_while_confirming_ends_the_session_and_not_the_run(bench: Bench) -> None:
@@ -112,7 +216,7 @@ def test_a_board_that_is_lost_while_confirming_ends_the_session_and_not_the_run(
     assert sum(key.endswith("/9001") for key in first.keys) == 3
     assert bench.session(measurer(latency), tuner=InOrder())
     rows = [row for row in bench.store.remeasurements(UUID) if row.purpose is Purpose.CONFIRMATION]
-    assert len(rows) == remeasure.FINALISTS * remeasure.ROUNDS
+    assert len(rows) == remeasure.FINALISTS * ROUNDS
 
 
 def test_a_board_that_gets_slower_is_told_once_and_stored(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

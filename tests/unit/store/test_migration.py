@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hilt.store import CorruptStoreError, RunState, Store
+from hilt.store import CorruptStoreError, RunState, Store, UnknownRunError
 from hilt.store.campaigns import slices
 from hilt.store.labels import Labels, all_labels, labels_of, set_labels
 from hilt.store.schema import VERSION
@@ -18,6 +18,7 @@ from .examples import run, trial
 FIRST = (Path(__file__).parent / "schema_1.sql").read_text()
 SEVENTH = (Path(__file__).parent / "schema_7.sql").read_text()
 EIGHTH = (Path(__file__).parent / "schema_8.sql").read_text()
+NINTH = (Path(__file__).parent / "schema_9.sql").read_text()
 UUID = "a" * 32
 
 
@@ -85,6 +86,20 @@ def test_records_of_schema_8_can_be_labelled(tmp_path: Path) -> None:
         assert all_labels(store) == {}
         set_labels(store, UUID, Labels(("first",), "of schema 8"))
         assert labels_of(store, UUID).note == "of schema 8"
+    Store(tmp_path / "new.db").close()
+    assert schema_of(path) == schema_of(tmp_path / "new.db")
+
+
+def test_runs_of_schema_9_had_five_rounds_and_no_confidence(tmp_path: Path) -> None:
+    path = tmp_path / "hilt.db"
+    old(path, NINTH)
+    with Store(path) as store:
+        assert [(each.rounds, each.confidence) for each in store.runs()] == [(5, None)] * 2
+        store.set_confidence(UUID, 0.75)
+        store.create_run(run("e" * 32, rounds=None))
+        assert store.run(UUID).confidence == 0.75 and store.run("e" * 32).rounds is None
+        with pytest.raises(UnknownRunError):
+            store.set_confidence("f" * 32, 0.5)
     Store(tmp_path / "new.db").close()
     assert schema_of(path) == schema_of(tmp_path / "new.db")
 

@@ -20,7 +20,7 @@ from hilt.store.upgrade import LOCK, running
 from .examples import run, trial
 
 FOLDER = Path(__file__).parent
-SCHEMAS = (6, 7, 8)
+SCHEMAS = (6, 7, 8, 9)
 STATES = ("running", "killed", "finished", "campaign")
 
 
