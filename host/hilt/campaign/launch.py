@@ -9,12 +9,14 @@ from pathlib import Path
 from hilt import measure
 from hilt.campaign.budget import Budget
 from hilt.campaign.design import layer_runs, make_campaign, make_runs
+from hilt.engine.campaign_results import board_of, network_of
 from hilt.engine.errors import EngineStartError, RunOverError
-from hilt.engine.launch import is_served, spawn, spawn_unless_served
+from hilt.engine.launch import is_served, label_anew, spawn, spawn_unless_served
 from hilt.engine.process import Boards
 from hilt.engine.run_spec import RunSpec, resolve_run
+from hilt.engine.taken_over import continuing, taken_over
 from hilt.schedule.onnx_model import Network
-from hilt.store import Campaign, RunState, Store, UnknownRunError, database_path
+from hilt.store import Campaign, Run, RunState, Store, UnknownRunError, database_path
 from hilt.store.campaigns import discard_campaign, move_campaign
 
 ENGINE = (sys.executable, "-m", "hilt.campaign")
@@ -38,15 +40,20 @@ def start(
     campaign = make_campaign(network, settings, budget)
     runs = make_runs(campaign, boards.describe_board(settings.board))
     with Store(database_path(home)) as store:
-        store.create_campaign(campaign)
-        for run in runs:
-            store.create_run(run)
-        try:
-            spawn(campaign.uuid, home, engine, wait=wait)
-        except EngineStartError:
-            discard_campaign(store, campaign.uuid)
-            raise
+        _begin(store, campaign, runs, engine, wait=wait)
     return campaign
+
+
+def _begin(store: Store, campaign: Campaign, runs: Sequence[Run], engine: Sequence[str], *, wait: bool) -> None:
+    """Store a new campaign and start its process; it is removed if that fails. Raises StoreError, EngineStartError."""
+    store.create_campaign(campaign)
+    for run in runs:
+        store.create_run(run)
+    try:
+        spawn(campaign.uuid, store.path.parent, engine, wait=wait)
+    except EngineStartError:
+        discard_campaign(store, campaign.uuid)
+        raise
 
 
 def resume(
@@ -79,6 +86,37 @@ def resume(
             move_campaign(store, campaign.uuid, board)
     spawn_unless_served(campaign.uuid, home, engine, wait=wait)
     return campaign
+
+
+def begin_anew(
+    identifier: str,
+    home: Path,
+    *,
+    board: str | None = None,
+    wait: bool = False,
+    boards: Boards = measure,
+    engine: Sequence[str] = ENGINE,
+) -> Campaign:
+    """Start a new campaign with a campaign's network, settings and budget; the old one stays as it is.
+
+    Each layer takes over the verified results of the old one's where they hold (hilt.engine.taken_over).
+
+    Raises UnknownRunError and the errors of `start`.
+    """
+    with Store(database_path(home)) as store:
+        old = find(store, identifier)
+        described = boards.describe_board(board or board_of(store, old))
+        settings = RunSpec(**{**old.settings, "workload": old.name, "board": described.name})
+        new = make_campaign(network_of(old), settings, Budget.from_dict(old.budget))
+        finished = old.state is RunState.FINISHED  # begun anew, it is measured again
+        before = {} if finished else {run.workload: run for run in store.runs_of(old.uuid)}
+        runs = [
+            continuing(run, before[run.workload]) if run.workload in before else run
+            for run in make_runs(new, described)
+        ]
+        _begin(store, new, runs, engine, wait=wait)
+        label_anew(store, new.uuid, old.uuid, sum(len(taken_over(store, run)) for run in runs))
+    return new
 
 
 def find(store: Store, identifier: str) -> Campaign:

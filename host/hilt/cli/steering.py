@@ -77,7 +77,11 @@ def resume(
     identifier: Identifier,
     board: Annotated[str | None, typer.Option(help="Go on with another board of the same kind.")] = None,
     anew: Annotated[
-        bool, typer.Option("--anew", help="Begin a new run with the same settings, where the board has changed.")
+        bool,
+        typer.Option(
+            "--anew",
+            help="Begin anew where the board has changed; results that still hold are taken over.",
+        ),
     ] = False,
     output: Output = None,
     wait: Wait = False,
@@ -101,10 +105,10 @@ def resume(
         output_folder(output)
     if record.state is not RunState.FINISHED and not RunFiles(home, record.uuid).is_running():
         confirm_host_key(board or known)
-    if anew and isinstance(record, Campaign):
-        raise typer.BadParameter("--anew is for runs; `hilt campaign` begins a campaign")
     if isinstance(record, Campaign):
-        if record.state is not RunState.FINISHED:
+        if anew:
+            record = campaign_launch.begin_anew(record.uuid, home, board=board, wait=wait)
+        elif record.state is not RunState.FINISHED:
             record = campaign_launch.resume(record.uuid, home, board=board, wait=wait)
         raise typer.Exit(attend_campaign(home, record, detach=detach, as_json=as_json, output=output, wake=True))
     uuid = record.uuid

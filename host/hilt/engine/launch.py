@@ -19,6 +19,7 @@ from hilt.engine.events import FailureCause
 from hilt.engine.process import Boards
 from hilt.engine.run_files import RunFiles
 from hilt.engine.run_spec import RunSpec, make_run, resolve_run, spec_of
+from hilt.engine.taken_over import continuing, taken_over
 from hilt.store import Run, RunState, Store, database_path
 from hilt.store.labels import Labels, labels_of, set_labels
 
@@ -33,6 +34,7 @@ def start(
     settings: RunSpec,
     home: Path,
     *,
+    continues: Run | None = None,
     wait: bool = False,
     boards: Boards = measure,
     engine: Sequence[str] = ENGINE,
@@ -42,6 +44,7 @@ def start(
     Args:
         settings: The run.
         home: The hilt home that stores it.
+        continues: An older run; its results are taken over where they hold for the board.
         wait: Wait for a board that is in use, instead of failing.
         boards: The source of boards.
         engine: The command of the engine's process.
@@ -51,6 +54,7 @@ def start(
         Exception: The errors of hilt.measure.describe_board and hilt.engine.run_spec.make_run.
     """
     run = make_run(settings, boards.describe_board(settings.board))
+    run = run if continues is None else continuing(run, continues)
     with Store(database_path(home)) as store:
         store.create_run(run)
         try:
@@ -101,7 +105,8 @@ def begin_anew(
 ) -> Run:
     """Start a new run with a run's settings on its board as it is now; the old run stays as it is.
 
-    Results of the old run are not taken over: another bitstream has other latencies.
+    Verified results of an unfinished run are taken over where they hold (hilt.engine.taken_over): another bitstream
+    may have other latencies.
 
     Raises UnknownRunError and the errors of `start`.
     """
@@ -109,11 +114,17 @@ def begin_anew(
         old = store.run(identifier)
     settings = spec_of(old)
     settings = replace(settings, board=board) if board is not None else settings
-    run = start(settings, home, wait=wait, boards=boards, engine=engine)
+    rest = None if old.state is RunState.FINISHED else old  # a finished run, begun anew, is measured again
+    run = start(settings, home, continues=rest, wait=wait, boards=boards, engine=engine)
     with Store(database_path(home)) as store:
-        labels = labels_of(store, old.uuid)
-        set_labels(store, run.uuid, Labels(labels.tags, f"began anew from {old.uuid[:8]}"))
+        label_anew(store, run.uuid, old.uuid, len(taken_over(store, run)))
     return run
+
+
+def label_anew(store: Store, new: str, old: str, results: int) -> None:
+    """Give a run or campaign that was begun anew the old one's tags, and a note of where it comes from."""
+    note = f"began anew from {old[:8]}" + (f", with its {results} verified results" if results else "")
+    set_labels(store, new, Labels(labels_of(store, old).tags, note))
 
 
 def is_served(home: Path, uuid: str) -> bool:

@@ -21,6 +21,7 @@ from hilt.engine.events import EngineCommand, Event, Logged, RunProgress, StateC
 from hilt.engine.remeasure import MAX_LOSSES, Remeasurer
 from hilt.engine.run_control import Control
 from hilt.engine.run_statistics import RunStatistics
+from hilt.engine.taken_over import taken_over
 from hilt.engine.tuner_calls import AbandonedError, TunerCalls
 from hilt.measure import Measurer, Request
 from hilt.schedule.checks import Rejected
@@ -130,6 +131,7 @@ class TuningLoop:
         """Trials so far, those on record included."""
         self._untold = {trial.ordinal: trial for trial in store.trials(run.uuid)}
         """Recorded trials that the tuner does not know yet."""
+        self._taken_over = taken_over(store, run)
         self._statistics = RunStatistics(store.summary(run.uuid), store.counts(run.uuid))
         self._group = _FIRST_GROUP
         self._thinking = 0.0
@@ -174,7 +176,10 @@ class TuningLoop:
         return min(self._run.batch, self._run.budget - self.asked)
 
     def ask(self, count: int) -> TrialBatch:
-        """Ask for at most so many configurations, lower those not on record, and record the rejected ones."""
+        """Ask for at most so many configurations, lower those not on record, and record the known results.
+
+        Known are those that the lowering rejected, and those of a run that this one continues.
+        """
         began = monotonic()
         batch = TrialBatch(self.asked, self._answer(count) if count else [])
         self.asked += len(batch.indices)
@@ -205,7 +210,7 @@ class TuningLoop:
                 )
 
     def _lower(self, batch: TrialBatch) -> None:
-        rejected = []
+        known = []
         new = [(ordinal, index) for ordinal, index in batch.trials() if ordinal not in self._untold]
         lowered = self._task.lower_many([index for _, index in new])
         for ordinal, index in new:
@@ -213,12 +218,14 @@ class TuningLoop:
                 break
             found = next(lowered)
             if isinstance(found, Rejected):
-                rejected.append(self._trial(ordinal, index, Result(Outcome.REJECTED, found.reason), 0))
+                known.append(self._trial(ordinal, index, Result(Outcome.REJECTED, found.reason), 0))
+            elif index in self._taken_over:
+                known.append(replace(self._taken_over[index], ordinal=ordinal))
             else:
                 batch.programs[ordinal] = found
         lengths = self._task.lengths([batch.indices[ordinal - batch.first] for ordinal in batch.programs])
         self._statistics.lowered(self.asked, dict(zip(batch.programs, lengths, strict=True)))
-        self._record(rejected)
+        self._record(known)
 
     def measure(self, batch: TrialBatch) -> None:
         """Let the board answer the batch, a group at a time, unless stopped between two groups."""

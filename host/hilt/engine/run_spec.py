@@ -16,7 +16,8 @@ import numpy as np
 
 from hilt import schedule, tune
 from hilt.engine.errors import RunMismatchError, SettingsError
-from hilt.measure import BoardDescription, Request
+from hilt.engine.taken_over import TWIN
+from hilt.measure import BoardDescription, Request, name_with_model
 from hilt.run_choices import CheckLevel, SpaceName
 from hilt.schedule import Conv2d
 from hilt.schedule.checks import Checks, Rejected
@@ -130,7 +131,7 @@ def make_run(settings: RunSpec, board: BoardDescription, campaign: str | None = 
         output_elements=schedule.output_elements(workload, board.accelerator.parameters),
         macs=workload.macs,
         bound_cycles=bound,
-        versions=versions(),
+        versions=versions() | ({TWIN: board.twin} if board.twin else {}),
         created=time.time(),
         campaign=campaign,
     )
@@ -199,9 +200,16 @@ def resolve_run(run: Run, board: BoardDescription) -> RunTask:
     if differences:
         raise RunMismatchError(
             f"run {run.uuid[:8]} does not fit the board and settings here: {'; '.join(differences)}. "
-            f"Bring back the board and settings it began with, or begin it anew: `hilt resume {run.uuid[:8]} --anew`"
+            f"{_way_back(run, board)}, or begin it anew: `hilt resume {run.campaign or run.uuid:.8} --anew`"
         )
     return task
+
+
+def _way_back(run: Run, board: BoardDescription) -> str:
+    kept = name_with_model(board.name, run.bitstream) if run.bitstream != board.bitstream else None
+    if kept is None:
+        return "Bring back the board and settings it began with"
+    return f"The model it began with is in the cache: `hilt resume {run.campaign or run.uuid:.8} --board '{kept}'`"
 
 
 def _known_then(run: Run) -> dict[str, object]:

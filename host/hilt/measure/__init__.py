@@ -68,6 +68,19 @@ def open_measurer(name: str, listen: Listen = lambda event: None) -> Measurer:
     return BoardMeasurer.open(targets[0], listen) if len(targets) == 1 else FleetMeasurer.open(targets, listen)
 
 
+def name_with_model(name: str, bitstream: str) -> str | None:
+    """Return the name of the same virtual boards with the model of that identity; None if the cache has it not."""
+    from hilt.virtual.bitstream import kept_model
+    from hilt.virtual.names import PREFIX, parse_virtual_name, with_model
+
+    boards = board_names_of(name)
+    if not all(board.startswith(PREFIX) for board in boards):
+        return None
+    if any(kept_model(parse_virtual_name(board)[0], bitstream) is None for board in boards):
+        return None
+    return ",".join(with_model(board, bitstream) for board in boards)
+
+
 def board_names_of(name: str) -> list[str]:
     """Return the single boards of `a,b`; a dataset is one, whatever its name."""
     if name.startswith(DATASET_PREFIX):

@@ -18,13 +18,13 @@ from hilt.link.power import PowerSwitch
 from hilt.measure.interfaces import BoardDescription
 from hilt.simulator.build import Form
 from hilt.virtual import board_environment
-from hilt.virtual.bitstream import bitstream_identity, make_bitstream
-from hilt.virtual.board_model import BOARD_MODELS
+from hilt.virtual.bitstream import VirtualBitstream, bitstream_identity, kept_model, make_bitstream, twin_identity
+from hilt.virtual.board_model import BOARD_MODELS, BoardModel
 from hilt.virtual.directory import USER
 from hilt.virtual.errors import BoardNameError, VirtualBoardError
 from hilt.virtual.linux.computer import COMPUTERS
 from hilt.virtual.linux.image import ensure_image
-from hilt.virtual.names import PREFIX, chaos_of, parse_virtual_name
+from hilt.virtual.names import PREFIX, chaos_of, model_of, parse_virtual_name
 from hilt.virtual.own_models import kept_names
 from hilt.virtual.supervisor_control import SupervisorControl, SupervisorStatus
 from hilt.vta.accelerator import Accelerator
@@ -192,6 +192,7 @@ class VirtualTarget:
         if self._chaos and self._board_model.computer:
             raise BoardNameError(f"{name}: an emulated board has no injected faults; take another virtual board")
         self._form = form
+        self._kept = _kept(name, self._board_model)
         self._supervisor: SupervisorControl | None = None
         self._holding = threading.Lock()
         self._released = False
@@ -199,9 +200,10 @@ class VirtualTarget:
         self.description = BoardDescription(
             name=name,
             accelerator=accelerator,
-            bitstream=bitstream_identity(self._board_model, form),
+            bitstream=self._kept.identity if self._kept else bitstream_identity(self._board_model, form),
             clock_hz=accelerator.clock_hz,
             deterministic=self._board_model.deterministic,
+            twin="" if self._kept else twin_identity(self._board_model, form),
         )
         self.manifest = Manifest(
             board=self._board_model.label,
@@ -222,7 +224,7 @@ class VirtualTarget:
             board_environment.ensure(report)
 
     def bitstream(self) -> bytes:
-        return make_bitstream(self._board_model, self._form).path.read_bytes()
+        return (self._kept or make_bitstream(self._board_model, self._form)).path.read_bytes()
 
     def endpoint(self) -> Endpoint:
         port = self._on_supervisor(SupervisorControl.power_on).port
@@ -269,6 +271,15 @@ class VirtualTarget:
             self._supervisor = SupervisorControl.hold(self._directory, self._board_model)
             self._directory.write_chaos(self._chaos)
             return act(self._supervisor)
+
+
+def _kept(name: str, board_model: BoardModel) -> VirtualBitstream | None:
+    """Return the kept model that a board's name asks for. Raises BoardNameError if the cache has it not."""
+    digits = model_of(name)
+    kept = kept_model(board_model, digits) if digits else None
+    if digits and kept is None:
+        raise BoardNameError(f"{name}: the cache has no such model for this board; see HILT_CACHE")
+    return kept
 
 
 def identity_of(accelerator: Accelerator) -> Identity:

@@ -30,6 +30,11 @@ class BoardDescription:
     clock_hz: int
     deterministic: bool
     """The same program takes the same cycles every time, whatever ran before."""
+    twin: str = ""
+    """Digest of the twin and of the memory behind the board; empty for a board that is not hilt's RTL.
+
+    Boards of one digest take the same cycles, whatever their bitstreams.
+    """
     recorded: Mapping[str, object] | None = None
     """The identity of a dataset, which has one space only; None for a board.
 

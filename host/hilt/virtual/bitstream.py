@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import struct
@@ -34,12 +35,42 @@ class VirtualBitstream:
 
 def bitstream_identity(board_model: BoardModel, form: Form | None = None) -> str:
     """Return the future identity of the bitstream of this board, without building it."""
-    settings = board_model.device_settings()
-    pad_end = json.dumps(settings["memory"], sort_keys=True)
-    if "machine" in settings:
-        pad_end += json.dumps(settings["machine"], sort_keys=True)
     design = design_key(board_model.accelerator, form or board_model.form)
-    return hashlib.sha256(f"{design} {pad_end}".encode()).hexdigest()
+    return hashlib.sha256(f"{design} {_memory(board_model)}".encode()).hexdigest()
+
+
+def twin_identity(board_model: BoardModel, form: Form | None = None) -> str:
+    """Return the identity of the twin with the memory behind this board; empty where its device is not the RTL."""
+    if (form or board_model.form) != "rtl":
+        return ""
+    twin = design_key(board_model.accelerator, "timing")
+    return hashlib.sha256(f"{twin} {_memory(board_model)}".encode()).hexdigest()[:16]
+
+
+def kept_model(board_model: BoardModel, identity: str) -> VirtualBitstream | None:
+    """Return the bitstream of an identity, or of its first digits, that an earlier build left in the cache.
+
+    The identity is of a design with its parameters and memory, and the file holds the design alone: only one that was
+    made for the parameters and memory that the board has today is found.
+    """
+    found = list((paths.cache() / "bitstreams").glob(f"{glob.escape(identity)}*-{_suffix(board_model)}"))
+    if len(found) != 1:
+        return None
+    digest = hashlib.sha256(found[0].read_bytes()).hexdigest()
+    return VirtualBitstream(found[0], digest, found[0].name.partition("-")[0])
+
+
+def _suffix(board_model: BoardModel) -> str:
+    computer = f"-{board_model.computer}" if board_model.computer else ""
+    facts = json.dumps(board_model.accelerator.defines(), sort_keys=True) + _memory(board_model)
+    return f"{board_model.bit_part}{computer}-{hashlib.sha256(facts.encode()).hexdigest()[:12]}.bit"
+
+
+def _memory(board_model: BoardModel) -> str:
+    """Return the facts beside the design that a board's cycles depend on, as text."""
+    settings = board_model.device_settings()
+    memory = json.dumps(settings["memory"], sort_keys=True)
+    return memory + (json.dumps(settings["machine"], sort_keys=True) if "machine" in settings else "")
 
 
 def make_bitstream(board_model: BoardModel, form: Form | None = None) -> VirtualBitstream:
@@ -50,8 +81,7 @@ def make_bitstream(board_model: BoardModel, form: Form | None = None) -> Virtual
     identity = bitstream_identity(board_model, form)
     library = _library(board_model, form or board_model.form)
     contents = bitfile(f"vta_{board_model.accelerator.parameters.name}", board_model.bit_part, library.read_bytes())
-    computer = f"-{board_model.computer}" if board_model.computer else ""
-    path = paths.cache() / "bitstreams" / f"{identity}-{board_model.bit_part}{computer}.bit"
+    path = paths.cache() / "bitstreams" / f"{identity}-{_suffix(board_model)}"
     if not path.is_file() or path.read_bytes() != contents:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # A name of its own: the boards of a fleet are opened side by side, and each makes the file that is missing.

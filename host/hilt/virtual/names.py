@@ -1,6 +1,12 @@
-"""`virtual:<board model>[@name][?chaos]`: the name of a virtual board and its injected faults."""
+"""`virtual:<board model>[@name][?model=DIGITS][&chaos]`: the name of a virtual board and its injected faults.
+
+`model` names a model of an earlier hilt in the cache by the first digits of its identity; without, the board is made of
+today's sources.
+"""
 
 from __future__ import annotations
+
+import re
 
 from hilt.virtual import own_models
 from hilt.virtual.board_model import BoardModel, board_model
@@ -9,6 +15,8 @@ from hilt.virtual.directory import BoardDirectory
 from hilt.virtual.errors import BoardNameError
 
 PREFIX = "virtual:"
+_MODEL = re.compile(r"\Amodel=([0-9a-f]{12,64})(?:&|$)")
+_DIGITS = 16
 
 
 def parse_virtual_name(name: str) -> tuple[BoardModel, BoardDirectory]:
@@ -36,4 +44,18 @@ def with_chaos(boards: str, chaos: str) -> str:
 def chaos_of(name: str) -> Chaos | None:
     """Return the injected faults that a name asks for. Raises BoardNameError."""
     _, mark, text = name.partition("?")
-    return parse_chaos(text) if mark else None
+    chaos = _MODEL.sub("", text)
+    return parse_chaos(chaos) if mark and (chaos or not text) else None
+
+
+def model_of(name: str) -> str | None:
+    """Return the first digits of the identity of the model that a name asks for."""
+    found = _MODEL.match(name.partition("?")[2])
+    return found and found.group(1)
+
+
+def with_model(name: str, identity: str) -> str:
+    """Return the name of the same virtual board with the kept model of an identity."""
+    board, _, text = name.partition("?")
+    rest = _MODEL.sub("", text)
+    return f"{board}?model={identity[:_DIGITS]}" + (f"&{rest}" if rest else "")

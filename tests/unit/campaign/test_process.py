@@ -30,6 +30,7 @@ from hilt.report.schedule_file import read_schedule
 from hilt.schedule.onnx_model import Layer, Network
 from hilt.store import RunState, Slice, Store, Trial, UnknownRunError, database_path
 from hilt.store.campaigns import end_layer, slices
+from hilt.store.labels import labels_of
 from tests.unit.campaign.campaign_engine import FILES, HANGS
 from tests.unit.cli.network_engine import NetworkBoards
 from tests.unit.engine.test_process import Gate, at_root, gate, wait
@@ -190,6 +191,33 @@ def test_killed_at_any_instant_and_resumed(tmp_path: Path, gate: Gate, undisturb
     assert done.state is RunState.FINISHED
     assert done.slices == undisturbed[2].slices
     assert done.trials == undisturbed[2].trials
+
+
+def test_a_campaign_begun_anew_takes_over_the_results_that_hold(
+    tmp_path: Path, gate: Gate, undisturbed: tuple[Path, str, Outcome]
+) -> None:
+    gate.shut(after=8)
+    old = start(tmp_path, board="table:one~twin")
+    kill_after(tmp_path, old, 8)
+    gate.open()
+    before = outcome(tmp_path, old)
+    new = launch.begin_anew(old, tmp_path, board="table:two~twin", boards=NetworkBoards(), engine=ENGINE).uuid
+    done = to_the_end(tmp_path, new)
+    assert (done.state, done.slices, done.trials) == (RunState.FINISHED, undisturbed[2].slices, undisturbed[2].trials)
+    held = 0
+    for workload, trials in before.trials.items():
+        again = {trial.index: trial for trial in done.trials[workload]}
+        for trial in trials:
+            assert (again[trial.index].recorded_at == trial.recorded_at) is trial.verified
+            held += trial.verified
+    with Store(database_path(tmp_path)) as store:
+        assert labels_of(store, new).note == f"began anew from {old[:8]}, with its {held} verified results"
+    assert held and outcome(tmp_path, old) == before
+    other = launch.begin_anew(new, tmp_path, board="table:two~twin", boards=NetworkBoards(), engine=ENGINE).uuid
+    measured = {trial.recorded_at for trials in done.trials.values() for trial in trials}
+    finished = to_the_end(tmp_path, other)
+    assert finished.trials == done.trials, "a finished campaign is measured again"
+    assert measured.isdisjoint(trial.recorded_at for trials in finished.trials.values() for trial in trials)
 
 
 def test_recorded_trials_count_when_a_run_resumes(tmp_path: Path, gate: Gate) -> None:

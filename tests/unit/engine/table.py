@@ -29,9 +29,9 @@ BUSY = "HILT_TEST_BUSY"
 _ran = itertools.count()
 
 
-def description(name: str = "table:plain", bitstream: str = "f" * 64) -> BoardDescription:
+def description(name: str = "table:plain", bitstream: str = "f" * 64, twin: str = "") -> BoardDescription:
     accelerator = Accelerator(load_parameters("pynq"), IsaRevision.A, clock_hz=CLOCK_HZ)
-    return BoardDescription(name, accelerator, bitstream, CLOCK_HZ, True)
+    return BoardDescription(name, accelerator, bitstream, CLOCK_HZ, True, twin=twin)
 
 
 def answer(ordinal: int, elements: int = ELEMENTS) -> Result:
@@ -74,12 +74,13 @@ class TableMeasurer:
 
 
 class TableBoards:
-    """Instead of hilt.measure, for an engine's process. Boards `table:<bitstream>[@<which>]`.
+    """Instead of hilt.measure, for an engine's process. Boards `table:<bitstream>[~<twin>][@<which>]`.
 
     `@away` cannot be opened; `@shaky` needs to be recovered for every trial."""
 
     def describe_board(self, name: str) -> BoardDescription:
-        return description(name, name.removeprefix("table:").partition("@")[0] * 8)
+        bitstream, _, twin = name.removeprefix("table:").partition("@")[0].partition("~")
+        return description(name, bitstream * 8, twin)
 
     def open_measurer(self, name: str, listen: Listen) -> TableMeasurer:
         if name.endswith("@away"):
