@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from numpy.typing import NDArray
 
-from hilt.network.graph import Graph, Node
+from hilt.network.graph import Graph, Node, Tensor
 from hilt_runtime.native.library import MOST_THREADS
 from hilt_runtime.native.split import LEAST
 
@@ -183,21 +183,29 @@ def _real_part(board: str) -> str:
 
 def node_work(graph: Graph, node: Node) -> StepWork:
     """Return the work of a node of a graph."""
-    outputs = [graph.tensors[name] for name in node.outputs if name in graph.tensors]
-    inputs = [graph.tensors[name] for name in node.inputs if name in graph.tensors]
+    inputs, outputs = _tensors(graph, node.inputs), _tensors(graph, node.outputs)
     constants = [graph.constants[name] for name in node.inputs if name in graph.constants]
     elements = sum(tensor.size for tensor in outputs)
     if node.op in _WHOLE_IMAGE or node.op.startswith("Reduce"):
         elements = max((tensor.size for tensor in inputs), default=elements)
-    moved = sum(tensor.size * item_bytes(tensor.dtype) for tensor in (*inputs, *outputs))
-    moved += sum(constant.nbytes for constant in constants)
-    if node.op in _RECURRENT and len(constants) > 1 and constants[1].nbytes > _SMALLEST_CACHE:
-        moved += constants[1].nbytes * (int(inputs[0].shape[0]) - 1)  # the recurrence, again for each step
+    op, moved = node.op, _moved_bytes((*inputs, *outputs), constants)
+    if node.op in _RECURRENT and len(constants) > 1:
+        recurrence = constants[1]
+        op = f"{node.op} int8" if recurrence.dtype == "int8" else node.op
+        if recurrence.nbytes > _SMALLEST_CACHE:  # it is read again for each step
+            moved += recurrence.nbytes * (int(inputs[0].shape[0]) - 1)
     shapes = [tuple(tensor.shape) for tensor in inputs]
     macs = graph.macs(node) or _float_macs(node, shapes, constants, elements)
-    is_int8 = node.op in _RECURRENT and len(constants) > 1 and constants[1].dtype == "int8"
-    op = f"{node.op} int8" if is_int8 else node.op
     return StepWork(op, elements * _window(node), moved, macs, parts=_parts(node, shapes))
+
+
+def _tensors(graph: Graph, names: Sequence[str]) -> list[Tensor]:
+    return [graph.tensors[name] for name in names if name in graph.tensors]
+
+
+def _moved_bytes(tensors: Sequence[Tensor], constants: Sequence[NDArray[Any]]) -> int:
+    moved = sum(tensor.size * item_bytes(tensor.dtype) for tensor in tensors)
+    return moved + sum(int(constant.nbytes) for constant in constants)
 
 
 def _window(node: Node) -> int:

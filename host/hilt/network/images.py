@@ -61,21 +61,12 @@ def take_images(graph: OnnxGraph, images: Images) -> None:
     Raises:
         OnnxError: It has no single float input of four axes, or has another number of channels.
     """
-    name = graph.inputs[0] if len(graph.inputs) == 1 else ""
-    shape = graph.shape(name) if name else ()
-    if len(shape) != 4 or graph.dtypes.get(name, "float32") != "float32":
-        raise OnnxError(f"{graph.name} has no single float input of four axes, as --mean, --scale and --layout need")
+    name = _image_input(graph)
+    shape = graph.shape(name)
     last = shape[3] in _CHANNELS and shape[1] not in _CHANNELS
-    channels = shape[3] if last else shape[1]
-    for option, values in (("mean", images.mean), ("scale", images.scale)):
-        if len(values) not in (1, channels):
-            raise OnnxError(f"--{option} has {len(values)} values, {name} has {channels} channels")
-    if any(value == 0 for value in images.scale):
-        raise OnnxError("--scale holds 0, by which pixels cannot be divided")
-    inner = graph.unique(f"{name}_values")
-    for node in graph.nodes:
-        node.inputs = [inner if each == name else each for each in node.inputs]
-    graph.shapes[inner], graph.dtypes[inner], graph.dtypes[name] = shape, "float32", "uint8"
+    _require_channels(images, name, shape[3] if last else shape[1])
+    values = _read_as(graph, name, f"{name}_values")
+    graph.shapes[values], graph.dtypes[values], graph.dtypes[name] = shape, "float32", "uint8"
     made: list[OnnxNode] = []
     source = name
     if last != (images.layout == "nhwc"):
@@ -83,14 +74,41 @@ def take_images(graph: OnnxGraph, images: Images) -> None:
         graph.shapes[name] = tuple(shape[perm.index(axis)] for axis in range(4))
         source = _step(graph, made, "Transpose", [name], shape, "uint8", perm=perm)
     source = _step(graph, made, "Cast", [source], shape, "float32", to=_FLOAT)
-    for op, stem, values in (("Sub", "mean", images.mean), ("Div", "scale", images.scale)):
-        if set(values) != {0.0 if op == "Sub" else 1.0}:
-            whole = np.array(values if len(set(values)) > 1 else values[:1], np.float32)
-            sizes = (1, 1, 1, -1) if last else (1, -1, 1, 1)
-            constant = new_constant(graph, f"{name}_{stem}", whole.reshape(sizes))
+    for op, stem, numbers, neutral in (("Sub", "mean", images.mean, 0.0), ("Div", "scale", images.scale, 1.0)):
+        if set(numbers) != {neutral}:
+            constant = new_constant(graph, f"{name}_{stem}", _along_channels(numbers, last))
             source = _step(graph, made, op, [source, constant], shape, "float32")
-    made[-1].outputs = [inner]
+    made[-1].outputs = [values]
     graph.nodes = made + graph.nodes
+
+
+def _image_input(graph: OnnxGraph) -> str:
+    name = graph.inputs[0] if len(graph.inputs) == 1 else ""
+    if not name or len(graph.shape(name)) != 4 or graph.dtypes.get(name, "float32") != "float32":
+        raise OnnxError(f"{graph.name} has no single float input of four axes, as --mean, --scale and --layout need")
+    return name
+
+
+def _require_channels(images: Images, name: str, channels: int) -> None:
+    for option, values in (("mean", images.mean), ("scale", images.scale)):
+        if len(values) not in (1, channels):
+            raise OnnxError(f"--{option} has {len(values)} values, {name} has {channels} channels")
+    if 0 in images.scale:
+        raise OnnxError("--scale holds 0, by which pixels cannot be divided")
+
+
+def _read_as(graph: OnnxGraph, name: str, stem: str) -> str:
+    """Let the nodes that read an input read a tensor of another name; return it."""
+    other = graph.unique(stem)
+    for node in graph.nodes:
+        node.inputs = [other if each == name else each for each in node.inputs]
+    return other
+
+
+def _along_channels(values: Sequence[float], last: bool) -> NDArray[np.float32]:
+    """Return one value, or one a channel, with the axes of images whose channels are last, or first."""
+    whole = np.array(values if len(set(values)) > 1 else values[:1], np.float32)
+    return whole.reshape((1, 1, 1, -1) if last else (1, -1, 1, 1))
 
 
 def _step(

@@ -37,22 +37,31 @@ def fold_affine(graph: OnnxGraph, layers: Collection[str] = tuple(_LAYERS)) -> N
 
 def _affine(graph: OnnxGraph, layer: OnnxNode, node: OnnxNode) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """Return factor and term by output channel of a node that reads a layer; None if it has no such form."""
-    channels = graph.shape(layer.outputs[0])[1]
-    ones, zeros = np.ones(channels, np.float64), np.zeros(channels, np.float64)
     if node.op == "BatchNormalization":
-        if node.attributes.get("training_mode", 0):
-            return None
-        parts = [graph.constants.get(name) for name in node.inputs[1:5]]
-        if any(part is None for part in parts):
-            return None
-        scale, shift, mean, variance = (np.asarray(part, np.float64) for part in parts)
-        factor = scale / np.sqrt(variance + node.attributes.get("epsilon", 1e-5))
-        return factor, shift - mean * factor
-    if node.op not in ("Add", "Sub", "Mul", "Div") or node.domain:
+        return _of_batch_norm(graph, node)
+    if node.op in ("Add", "Sub", "Mul", "Div") and not node.domain:
+        return _of_constant(graph, layer, node)
+    return None
+
+
+def _of_batch_norm(graph: OnnxGraph, node: OnnxNode) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    if node.attributes.get("training_mode", 0):
         return None
+    parts = [graph.constants.get(name) for name in node.inputs[1:5]]
+    if any(part is None for part in parts):
+        return None
+    scale, shift, mean, variance = (np.asarray(part, np.float64) for part in parts)
+    factor = scale / np.sqrt(variance + node.attributes.get("epsilon", 1e-5))
+    return factor, shift - mean * factor
+
+
+def _of_constant(graph: OnnxGraph, layer: OnnxNode, node: OnnxNode) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    """Return factor and term of a sum, difference, product or quotient of a layer and a constant."""
+    shape = graph.shape(layer.outputs[0])
+    ones, zeros = np.ones(shape[1], np.float64), np.zeros(shape[1], np.float64)
     place = node.inputs.index(layer.outputs[0])
     constant = graph.constants.get(node.inputs[1 - place]) if len(set(node.inputs)) == 2 else None
-    value = None if constant is None else _by_channel(constant, graph.shape(layer.outputs[0]))
+    value = None if constant is None else _by_channel(constant, shape)
     if value is None:
         return None
     if node.op == "Add":

@@ -42,16 +42,23 @@ def _scale_before(graph: OnnxGraph, clip: OnnxNode, consumers: Mapping[str, Sequ
     if len(readers) != 1 or clip.outputs[0] in graph.outputs or len(known) != 2:
         return
     (scaling,) = readers
-    place = scaling.inputs.index(clip.outputs[0])
-    constant = graph.constants.get(scaling.inputs[1 - place]) if len(set(scaling.inputs)) == 2 else None
-    if scaling.domain or scaling.op not in ("Mul", "Div") or constant is None or constant.size != 1:
-        return
+    factor = _positive_factor(graph, scaling, clip.outputs[0])
+    if factor is not None and graph.shape(clip.outputs[0]) == graph.shape(scaling.outputs[0]):
+        _replace(graph, [clip, scaling], [("Mul", factor)], (factor * known[0], factor * known[1]))
+
+
+def _positive_factor(graph: OnnxGraph, node: OnnxNode, name: str) -> float | None:
+    """Return the positive number by which a node multiplies a tensor; None if it computes something else."""
+    if node.domain or node.op not in ("Mul", "Div") or len(set(node.inputs)) != 2:
+        return None
+    place = node.inputs.index(name)
+    constant = graph.constants.get(node.inputs[1 - place])
+    if constant is None or constant.size != 1:
+        return None
     value = float(constant.ravel()[0])
-    alike = graph.shape(clip.outputs[0]) == graph.shape(scaling.outputs[0])
-    if value <= 0 or (scaling.op == "Div" and place) or not alike:
-        return
-    factor = value if scaling.op == "Mul" else 1 / value
-    _replace(graph, [clip, scaling], [("Mul", factor)], (factor * known[0], factor * known[1]))
+    if value <= 0 or (node.op == "Div" and place):
+        return None
+    return value if node.op == "Mul" else 1 / value
 
 
 def _replace(

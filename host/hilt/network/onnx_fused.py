@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hilt.network.onnx_graph import OnnxGraph, OnnxNode
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant
 from hilt.network.onnx_unquantise import float_lstm
 
 _DOMAIN = "com.microsoft"
@@ -34,12 +34,8 @@ def split_fused(graph: OnnxGraph) -> None:
 
 def _fused_layer(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
     """Return a convolution or Gemm, the addition of its fourth input, and its activation."""
-    attributes = dict(node.attributes)
-    activation = str(attributes.pop("activation", ""))
-    given = attributes.pop("activation_params", None)
-    numbers = [attributes.pop(key) for key in ("activation_alpha", "activation_beta") if key in attributes]
-    numbers = list(given) if given is not None else numbers
-    attributes.pop("activation_gamma", None)
+    attributes = {key: value for key, value in node.attributes.items() if not key.startswith("activation")}
+    activation, numbers = _activation_of(node)
     if activation and (activation not in _PARAMETERS or len(numbers) < len(_PARAMETERS[activation])):
         return None
     output = node.outputs[0]
@@ -48,14 +44,24 @@ def _fused_layer(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
         steps.append(_behind(graph, steps[-1], "Add", [node.inputs[3]], {}))
     if activation:
         named: dict[str, Any] = dict(zip(_PARAMETERS[activation], numbers, strict=False))
-        more = []
-        if activation == "Clip":
-            for key, value in named.items():
-                more.append(graph.unique(f"{output}_{key}"))
-                graph.constants[more[-1]] = np.asarray(value, dtype=np.float32)
-            named = {}
-        steps.append(_behind(graph, steps[-1], activation, more, named))
+        steps.append(_activation(graph, steps[-1], activation, named))
     return steps
+
+
+def _activation_of(node: OnnxNode) -> tuple[str, list[float]]:
+    """Return the activation of a fused node, or an empty name, and its numbers."""
+    given = node.attributes.get("activation_params")
+    keys = ("activation_alpha", "activation_beta")
+    numbers = [node.attributes[key] for key in keys if key in node.attributes] if given is None else list(given)
+    return str(node.attributes.get("activation", "")), numbers
+
+
+def _activation(graph: OnnxGraph, before: OnnxNode, activation: str, numbers: dict[str, Any]) -> OnnxNode:
+    if activation != "Clip":
+        return _behind(graph, before, activation, [], numbers)
+    stem = before.outputs[0]
+    bounds = [new_constant(graph, f"{stem}_{key}", np.asarray(value, np.float32)) for key, value in numbers.items()]
+    return _behind(graph, before, activation, bounds, {})
 
 
 def _behind(graph: OnnxGraph, before: OnnxNode, op: str, inputs: list[str], attributes: dict[str, Any]) -> OnnxNode:
@@ -82,24 +88,27 @@ def _fused_product(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
 
 def _einsum(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
     """Return a MatMul where the equation is one with constant weights, as `abc,cd->abd` or `abc,dc->abd`."""
-    text = str(node.attributes.get("equation", "")).replace(" ", "")
-    terms, arrow, result = text.partition("->")
+    name = node.inputs[1]
+    transposed = _of_product(str(node.attributes.get("equation", "")).replace(" ", ""))
+    if transposed is None or name not in graph.constants:
+        return None
+    if transposed:
+        name = new_constant(graph, f"{name}_transposed", np.ascontiguousarray(graph.constants[name].T))
+    return [OnnxNode(node.name, "MatMul", [node.inputs[0], name], list(node.outputs))]
+
+
+def _of_product(equation: str) -> bool | None:
+    """Return whether the weights of a matrix product's equation are transposed; None for another equation."""
+    terms, arrow, result = equation.partition("->")
     names = terms.split(",")
-    if not arrow or "." in text or len(names) != 2 or len(names[1]) != 2:
+    if not arrow or "." in equation or len(names) != 2 or len(names[1]) != 2:
         return None
     data, weights = names
     summed = data[-1]
     kept = weights.replace(summed, "")
-    array = graph.constants.get(node.inputs[1])
-    if array is None or summed not in weights or len(kept) != 1 or kept in data or result != data[:-1] + kept:
+    if summed not in weights or len(kept) != 1 or kept in data or result != data[:-1] + kept:
         return None
-    if len(set(data)) != len(data):
-        return None
-    name = node.inputs[1]
-    if weights[1] == summed:
-        name = graph.unique(f"{name}_transposed")
-        graph.constants[name] = np.ascontiguousarray(array.T)
-    return [OnnxNode(node.name, "MatMul", [node.inputs[0], name], list(node.outputs))]
+    return None if len(set(data)) != len(data) else weights[1] == summed
 
 
 _Split = Callable[[OnnxGraph, OnnxNode], "list[OnnxNode] | None"]

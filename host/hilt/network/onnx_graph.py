@@ -103,6 +103,17 @@ class OnnxGraph:
 
     def _why_unknown(self, name: str) -> str:
         """Return which node leaves a tensor's shape open."""
+        node, behind = self._first_unknown(name)
+        if node is None or any(not self._has_shape(source) for source in node.inputs if source):
+            return f"tensor {name} has no known shape; give the inputs' with --shape NAME=1,3,224,224"
+        kind = f"{node.domain}.{node.op}" if node.domain else node.op
+        return (
+            f"node {node.name} is {kind}, whose result {behind} has no shape that is known before it runs; "
+            "replace it in the model, or cut the model in front of it with onnx.utils.extract_model"
+        )
+
+    def _first_unknown(self, name: str) -> tuple[OnnxNode | None, str]:
+        """Return the first node, and its result, on the way to a tensor from which on no shape is known."""
         producers = self.producers()
         node, behind = producers.get(name), name
         while node is not None:
@@ -111,13 +122,7 @@ class OnnxGraph:
                 break
             behind = open_inputs[0]
             node = producers[behind]
-        if node is None or any(not self._has_shape(source) for source in node.inputs if source):
-            return f"tensor {name} has no known shape; give the inputs' with --shape NAME=1,3,224,224"
-        kind = f"{node.domain}.{node.op}" if node.domain else node.op
-        return (
-            f"node {node.name} is {kind}, whose result {behind} has no shape that is known before it runs; "
-            "replace it in the model, or cut the model in front of it with onnx.utils.extract_model"
-        )
+        return node, behind
 
     def _has_shape(self, name: str) -> bool:
         return name in self.constants or None not in self.shapes.get(name, (None,))
@@ -243,6 +248,21 @@ def _decibels(model: Any) -> dict[str, float]:
 
 def parse_graph(proto: Any, name: str, opset: int) -> OnnxGraph:
     """Return a GraphProto as a graph, operators as they are."""
+    outputs = [value.name for value in proto.output]
+    graph = OnnxGraph(name, opset, [], outputs, [], _initial_constants(proto), {}, {})
+    for value in (*proto.input, *proto.value_info, *proto.output):
+        _note_type(graph, value)
+    graph.inputs = [value.name for value in proto.input if value.name not in graph.constants]
+    for name in graph.inputs:  # some exporters write 0 for an open size
+        if name in graph.shapes:
+            graph.shapes[name] = tuple(size or None for size in graph.shapes[name])
+    for number, node in enumerate(proto.node):
+        _add_node(graph, number, node)
+    return graph
+
+
+def _initial_constants(proto: Any) -> dict[str, NDArray[Any]]:
+    """Return a GraphProto's initializers by name; zeros stand for those whose file was not read."""
     import onnx
     from onnx import numpy_helper
 
@@ -255,22 +275,18 @@ def parse_graph(proto: Any, name: str, opset: int) -> OnnxGraph:
             constants[initializer.name] = numpy_helper.to_array(initializer)
     for sparse in proto.sparse_initializer:
         constants[sparse.values.name] = _dense(sparse)
-    graph = OnnxGraph(name, opset, [], [value.name for value in proto.output], [], constants, {}, {})
-    for value in (*proto.input, *proto.value_info, *proto.output):
-        _note_type(graph, value)
-    graph.inputs = [value.name for value in proto.input if value.name not in constants]
-    for name in graph.inputs:  # some exporters write 0 for an open size
-        if name in graph.shapes:
-            graph.shapes[name] = tuple(size or None for size in graph.shapes[name])
-    for number, node in enumerate(proto.node):
-        attributes = {attribute.name: _attribute(attribute) for attribute in node.attribute}
-        if node.op_type == "Constant":
-            constants[node.output[0]] = _constant(attributes)
-            continue
-        label = node.name or f"{node.op_type}_{number}"
-        domain = "" if node.domain == "ai.onnx" else node.domain
-        graph.nodes.append(OnnxNode(label, node.op_type, list(node.input), list(node.output), attributes, domain))
-    return graph
+    return constants
+
+
+def _add_node(graph: OnnxGraph, number: int, node: Any) -> None:
+    """Add a NodeProto to a graph; a Constant becomes one of the graph's."""
+    attributes = {attribute.name: _attribute(attribute) for attribute in node.attribute}
+    if node.op_type == "Constant":
+        graph.constants[node.output[0]] = _constant(attributes)
+        return
+    label = node.name or f"{node.op_type}_{number}"
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    graph.nodes.append(OnnxNode(label, node.op_type, list(node.input), list(node.output), attributes, domain))
 
 
 def _dense(sparse: Any) -> NDArray[Any]:
@@ -355,43 +371,52 @@ def to_model(graph: OnnxGraph, *, shapes_only: bool = False, extra_outputs: tupl
         extra_outputs: Further tensors that the model gives out.
     """
     import onnx
-    from onnx import TensorProto, helper, numpy_helper
+    from onnx import helper, numpy_helper
 
-    def declared(name: str) -> Any:
-        dtype = graph.dtypes.get(name, "float32")
-        kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-        return helper.make_tensor_value_info(name, kind, graph.shapes.get(name))
-
-    initializers, inputs = [], [declared(name) for name in graph.inputs]
+    initializers, inputs = [], [_declared(graph, name) for name in graph.inputs]
     for name, value in graph.constants.items():
         if shapes_only and value.size > _LARGE:
             kind = helper.np_dtype_to_tensor_dtype(value.dtype)
             inputs.append(helper.make_tensor_value_info(name, kind, value.shape))
         else:
             initializers.append(numpy_helper.from_array(np.asarray(value, order="C"), name))
-    nodes = []
-    for node in graph.nodes:
-        domain = "" if node.domain == CONSTANT_DOMAIN else node.domain
-        proto = helper.make_node(node.op, node.inputs, node.outputs, name=node.name, domain=domain)
-        for key, value in node.attributes.items():
-            proto.attribute.append(
-                helper.make_attribute(key, numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value)
-            )
-        nodes.append(proto)
-    outputs = [
-        declared(name) if name in graph.dtypes else helper.make_tensor_value_info(name, TensorProto.UNDEFINED, None)
-        for name in dict.fromkeys((*graph.outputs, *extra_outputs))
-    ]
-    for output in outputs:
-        if not output.type.tensor_type.elem_type:
-            output.ClearField("type")
-    proto = helper.make_graph(nodes, graph.name, inputs, outputs, initializers)
+    outputs = [_declared_output(graph, name) for name in dict.fromkeys((*graph.outputs, *extra_outputs))]
+    proto = helper.make_graph([_node_proto(node) for node in graph.nodes], graph.name, inputs, outputs, initializers)
     domains = {node.domain for node in graph.nodes} - {"", CONSTANT_DOMAIN}
     opsets = [helper.make_opsetid("", graph.opset), *(helper.make_opsetid(domain, 1) for domain in sorted(domains))]
     model = helper.make_model(proto, opset_imports=opsets, ir_version=min(10, onnx.IR_VERSION), producer_name="hilt")
     if graph.decibels:
         helper.set_model_props(model, {_DECIBELS: json.dumps(graph.decibels, sort_keys=True)})
     return model
+
+
+def _declared(graph: OnnxGraph, name: str) -> Any:
+    from onnx import helper
+
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(graph.dtypes.get(name, "float32")))
+    return helper.make_tensor_value_info(name, kind, graph.shapes.get(name))
+
+
+def _declared_output(graph: OnnxGraph, name: str) -> Any:
+    """Return a ValueInfoProto, without a type where none is known."""
+    from onnx import TensorProto, helper
+
+    if name in graph.dtypes:
+        return _declared(graph, name)
+    output = helper.make_tensor_value_info(name, TensorProto.UNDEFINED, None)
+    output.ClearField("type")
+    return output
+
+
+def _node_proto(node: OnnxNode) -> Any:
+    from onnx import helper, numpy_helper
+
+    domain = "" if node.domain == CONSTANT_DOMAIN else node.domain
+    proto = helper.make_node(node.op, node.inputs, node.outputs, name=node.name, domain=domain)
+    for key, value in node.attributes.items():
+        plain = numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
+        proto.attribute.append(helper.make_attribute(key, plain))
+    return proto
 
 
 def infer_shapes(graph: OnnxGraph) -> None:

@@ -85,23 +85,15 @@ def _mean(graph: OnnxGraph, node: OnnxNode, source: str) -> list[OnnxNode] | Non
 
 def _moved(graph: OnnxGraph, node: OnnxNode, sources: list[str]) -> list[OnnxNode] | None:
     """Return the operator on tensors with channels first, and the Transpose behind it; None if it cannot move."""
-    attributes = dict(node.attributes)
-    if node.op in UNARY or node.op in BINARY or node.op in ("Identity", "Where"):
-        inputs = _turned_all(graph, node, sources)
-    elif node.op == "Concat":
-        inputs = sources if all(sources) else None
-        attributes["axis"] = LAST[attributes.get("axis", 0) % 4]
-    elif node.op == "Pad" and (len(node.inputs) < 4 or not node.inputs[3]):
-        inputs = _padded(graph, node, sources[0])
-    elif node.op == "Slice":
-        inputs = _sliced(graph, node, sources[0])
-    else:
-        return None
+    inputs = _moved_inputs(graph, node, sources)
     if inputs is None:
         return None
     shape = graph.shape(node.outputs[0])
     if len(shape) != 4:
         return None
+    attributes = dict(node.attributes)
+    if node.op == "Concat":
+        attributes["axis"] = LAST[attributes.get("axis", 0) % 4]
     result = graph.unique(f"{node.name}.first")
     graph.shapes[result] = tuple(shape[axis] for axis in FIRST)
     graph.dtypes[result] = graph.dtypes.get(node.outputs[0], "float32")
@@ -109,6 +101,17 @@ def _moved(graph: OnnxGraph, node: OnnxNode, sources: list[str]) -> list[OnnxNod
         OnnxNode(node.name, node.op, inputs, [result], attributes),
         OnnxNode(f"{node.name}.last", "Transpose", [result], list(node.outputs), {"perm": list(LAST)}),
     ]
+
+
+def _moved_inputs(graph: OnnxGraph, node: OnnxNode, sources: list[str]) -> list[str] | None:
+    """Return an operator's inputs with channels first; None if it cannot move."""
+    if node.op in UNARY or node.op in BINARY or node.op in ("Identity", "Where"):
+        return _turned_all(graph, node, sources)
+    if node.op == "Concat":
+        return sources if all(sources) else None
+    if node.op == "Pad" and (len(node.inputs) < 4 or not node.inputs[3]):
+        return _padded(graph, node, sources[0])
+    return _sliced(graph, node, sources[0]) if node.op == "Slice" else None
 
 
 def _turned_all(graph: OnnxGraph, node: OnnxNode, sources: list[str]) -> list[str] | None:
@@ -152,14 +155,9 @@ def _fold_into_products(graph: OnnxGraph) -> None:
     """Let a dense layer behind a flattened image with channels last read channels first: its columns change places."""
     producers, consumers = graph.producers(), graph.consumers()
     for node in graph.nodes:
-        if node.op != "Reshape" or node.domain or node.outputs[0] in graph.outputs:
-            continue
-        source = _source(graph, node.inputs[0], producers)
+        source = _flattened(graph, node, producers)
         readers = consumers.get(node.outputs[0], [])
-        after = graph.shape(node.outputs[0])
-        if not source or len(after) != 2 or after[0] != graph.shape(source)[0]:
-            continue
-        if not readers or not all(_is_dense(graph, reader, node.outputs[0]) for reader in readers):
+        if not source or not readers or not all(_is_dense(graph, reader, node.outputs[0]) for reader in readers):
             continue
         _, channels, height, width = graph.shape(source)
         places = np.arange(height * width * channels).reshape(height, width, channels).transpose(2, 0, 1).reshape(-1)
@@ -167,6 +165,14 @@ def _fold_into_products(graph: OnnxGraph) -> None:
         for reader in readers:
             turned = np.ascontiguousarray(graph.constants[reader.inputs[1]][:, places])
             reader.inputs[1] = new_constant(graph, f"{reader.name}.columns", turned)
+
+
+def _flattened(graph: OnnxGraph, node: OnnxNode, producers: dict[str, OnnxNode]) -> str:
+    """Return the tensor with channels first of an image that a Reshape makes a row; "" if it does something else."""
+    if node.op != "Reshape" or node.domain or node.outputs[0] in graph.outputs:
+        return ""
+    source, after = _source(graph, node.inputs[0], producers), graph.shape(node.outputs[0])
+    return source if source and len(after) == 2 and after[0] == graph.shape(source)[0] else ""
 
 
 def _is_dense(graph: OnnxGraph, node: OnnxNode, data: str) -> bool:

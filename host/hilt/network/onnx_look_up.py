@@ -76,11 +76,16 @@ def _rows_of_product(graph: OnnxGraph, node: OnnxNode) -> NDArray[np.float32] | 
 
 def _places(graph: OnnxGraph, name: str, width: int, producers: Mapping[str, OnnxNode]) -> str | None:
     """Return the integers whose one-hot rows of this width a tensor has; None if it has others."""
-    maker = producers.get(name)
-    if maker is not None and maker.op == "Reshape" and graph.shape(maker.inputs[0])[-1:] == (width,):
-        maker = producers.get(maker.inputs[0])
-    equal = producers.get(maker.inputs[0]) if maker is not None and maker.op == "Cast" else None
-    if equal is None or equal.op != "Equal" or equal.domain:
+    cast = producers.get(name)
+    if cast is not None and cast.op == "Reshape" and graph.shape(cast.inputs[0])[-1:] == (width,):
+        cast = producers.get(cast.inputs[0])
+    equal = producers.get(cast.inputs[0]) if cast is not None and cast.op == "Cast" else None
+    return None if equal is None else _compared_places(graph, equal, width)
+
+
+def _compared_places(graph: OnnxGraph, equal: OnnxNode, width: int) -> str | None:
+    """Return the integers that an Equal compares with 0, 1, ... of one-hot rows; None if it compares others."""
+    if equal.op != "Equal" or equal.domain:
         return None
     for values, places in (equal.inputs, equal.inputs[::-1]):
         if values in graph.constants and places not in graph.constants:
@@ -108,19 +113,25 @@ def _of_the_table(graph: OnnxGraph, node: OnnxNode, producers: Mapping[str, Onnx
         name: producers[name] for name in node.inputs if name in producers and _takes_rows(graph, producers[name])
     }
     places = {gather.inputs[1] for gather in gathers.values()}
-    others = [name for name in node.inputs if name and name not in gathers]
-    if len(places) != 1 or not all(_is_row(graph, name) for name in others):
+    if len(places) != 1:
         return None
-    table = graph.constants[next(iter(gathers.values())).inputs[0]]
-    operands = [
-        graph.constants[gathers[name].inputs[0]] if name in gathers else _row(graph, name) for name in node.inputs
-    ]
-    with np.errstate(all="ignore"):
-        made = operators.run(node.op, operands, node.attributes)[0]
-    if made.shape != table.shape or made.dtype != np.float32:
+    tables = {name: graph.constants[gather.inputs[0]] for name, gather in gathers.items()}
+    made = _table_of(graph, node, tables)
+    if made is None:
         return None
     rows_of = new_constant(graph, f"{node.name}.rows", made)
     return OnnxNode(node.name, "Gather", [rows_of, *places], list(node.outputs), {"axis": 0})
+
+
+def _table_of(graph: OnnxGraph, node: OnnxNode, tables: Mapping[str, NDArray[Any]]) -> NDArray[Any] | None:
+    """Return a function of tables (by the name of their rows) and constant rows; None if it is no such table."""
+    if not all(_is_row(graph, name) for name in node.inputs if name and name not in tables):
+        return None
+    operands = [tables[name] if name in tables else _row(graph, name) for name in node.inputs]
+    with np.errstate(all="ignore"):
+        made = operators.run(node.op, operands, node.attributes)[0]
+    alike = made.shape == next(iter(tables.values())).shape and made.dtype == np.float32
+    return made if alike else None
 
 
 def _takes_rows(graph: OnnxGraph, node: OnnxNode) -> bool:

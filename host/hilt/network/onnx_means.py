@@ -67,13 +67,14 @@ def _layers_behind(graph: OnnxGraph, name: str, consumers: dict[str, list[OnnxNo
             return []
         if reader.op in _PASSED:
             behind = _layers_behind(graph, reader.outputs[0], consumers)
-            if not behind:
-                return []
-            found += behind
-        elif (
-            reader.op in _LAYERS and reader.inputs[1] in graph.constants and reader.attributes.get("alpha", 1.0) == 1.0
-        ):
-            found.append(reader)
         else:
+            behind = [reader] if _is_plain_layer(graph, reader) else []
+        if not behind:
             return []
+        found += behind
     return found
+
+
+def _is_plain_layer(graph: OnnxGraph, node: OnnxNode) -> bool:
+    constant = node.op in _LAYERS and node.inputs[1] in graph.constants
+    return constant and bool(node.attributes.get("alpha", 1.0) == 1.0)

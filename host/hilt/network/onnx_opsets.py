@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,29 +10,31 @@ from numpy.typing import NDArray
 
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode
 
-_AXES_AS_INPUT = {"Squeeze": "axes", "Unsqueeze": "axes", "ReduceSum": "axes", "Split": "split"}
-
 
 def modernise(graph: OnnxGraph, opset: int) -> None:
     """Rewrite in place the nodes of a graph of `opset` that opset 17 writes in another way."""
     for node in list(graph.nodes):
-        if node.domain:
-            continue
-        if node.op == "Upsample":
-            _upsample(graph, node)
-        elif node.op == "Dropout":
-            node.attributes.clear()
-            node.inputs = node.inputs[:1]
-        elif node.op in ("BatchNormalization", "Clip", "Pad", "Slice", "TopK") and opset < 11:
-            _attributes_to_inputs(graph, node)
-        elif node.op == "Resize" and opset < 11:
-            node.inputs = [node.inputs[0], "", node.inputs[1]]
-            node.attributes["coordinate_transformation_mode"] = "asymmetric"
-            node.attributes.setdefault("nearest_mode", "floor")
-        elif node.op in _AXES_AS_INPUT and opset < 13 and _AXES_AS_INPUT[node.op] in node.attributes:
-            _move(graph, node, _AXES_AS_INPUT[node.op], 1)
-        elif node.op in ("Softmax", "LogSoftmax") and opset < 13:
-            _flat_softmax(graph, node)
+        if node.op in _REWRITES and not node.domain:
+            before, rewrite = _REWRITES[node.op]
+            if opset < before:
+                rewrite(graph, node)
+
+
+def _drop_out(graph: OnnxGraph, node: OnnxNode) -> None:
+    node.attributes.clear()
+    node.inputs = node.inputs[:1]
+
+
+def _resize(graph: OnnxGraph, node: OnnxNode) -> None:
+    node.inputs = [node.inputs[0], "", node.inputs[1]]
+    node.attributes["coordinate_transformation_mode"] = "asymmetric"
+    node.attributes.setdefault("nearest_mode", "floor")
+
+
+def _axes_or_sizes(graph: OnnxGraph, node: OnnxNode) -> None:
+    key = "split" if node.op == "Split" else "axes"
+    if key in node.attributes:
+        _move(graph, node, key, 1)
 
 
 def _upsample(graph: OnnxGraph, node: OnnxNode) -> None:
@@ -43,25 +46,33 @@ def _upsample(graph: OnnxGraph, node: OnnxNode) -> None:
     node.attributes["nearest_mode"] = "floor"
 
 
-def _attributes_to_inputs(graph: OnnxGraph, node: OnnxNode) -> None:
-    if node.op == "BatchNormalization":
-        node.attributes.pop("spatial", None)
-    elif node.op == "Clip":
-        for place, key in ((1, "min"), (2, "max")):
-            if key in node.attributes:
-                _move(graph, node, key, place, np.float32, scalar=True)
-    elif node.op == "Pad":
-        key = "pads" if "pads" in node.attributes else "paddings"
+def _batch_norm(graph: OnnxGraph, node: OnnxNode) -> None:
+    node.attributes.pop("spatial", None)
+
+
+def _clip(graph: OnnxGraph, node: OnnxNode) -> None:
+    for place, key in ((1, "min"), (2, "max")):
         if key in node.attributes:
-            _move(graph, node, key, 1)
-            _move(graph, node, "value", 2, np.float32, scalar=True)
-    elif node.op == "Slice":
-        starts = node.attributes.get("starts")
-        if starts is not None:
-            node.attributes.setdefault("axes", list(range(len(starts))))
-            for place, key in ((1, "starts"), (2, "ends"), (3, "axes")):
-                _move(graph, node, key, place)
-    elif "k" in node.attributes:
+            _move(graph, node, key, place, np.float32, scalar=True)
+
+
+def _pad(graph: OnnxGraph, node: OnnxNode) -> None:
+    key = "pads" if "pads" in node.attributes else "paddings"
+    if key in node.attributes:
+        _move(graph, node, key, 1)
+        _move(graph, node, "value", 2, np.float32, scalar=True)
+
+
+def _slice(graph: OnnxGraph, node: OnnxNode) -> None:
+    starts = node.attributes.get("starts")
+    if starts is not None:
+        node.attributes.setdefault("axes", list(range(len(starts))))
+        for place, key in ((1, "starts"), (2, "ends"), (3, "axes")):
+            _move(graph, node, key, place)
+
+
+def _top_k(graph: OnnxGraph, node: OnnxNode) -> None:
+    if "k" in node.attributes:
         _move(graph, node, "k", 1)
 
 
@@ -94,3 +105,23 @@ def _flat_softmax(graph: OnnxGraph, node: OnnxNode) -> None:
         OnnxNode(node.name, node.op, [flat], [soft], {"axis": -1}),
         OnnxNode(f"{node.name}_back", "Reshape", [soft, shape], list(node.outputs)),
     ]
+
+
+_ANY = 1 << 30
+_REWRITES: dict[str, tuple[int, Callable[[OnnxGraph, OnnxNode], None]]] = {
+    "BatchNormalization": (11, _batch_norm),
+    "Clip": (11, _clip),
+    "Dropout": (_ANY, _drop_out),
+    "LogSoftmax": (13, _flat_softmax),
+    "Pad": (11, _pad),
+    "ReduceSum": (13, _axes_or_sizes),
+    "Resize": (11, _resize),
+    "Slice": (11, _slice),
+    "Softmax": (13, _flat_softmax),
+    "Split": (13, _axes_or_sizes),
+    "Squeeze": (13, _axes_or_sizes),
+    "TopK": (11, _top_k),
+    "Unsqueeze": (13, _axes_or_sizes),
+    "Upsample": (_ANY, _upsample),
+}
+"""Operators by the opset before which a node is rewritten."""

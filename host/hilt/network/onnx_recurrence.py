@@ -101,13 +101,24 @@ def _read_rows(
     if reshape is None or reshape.op != "Reshape" or reshape.domain:
         return None
     source = producers.get(reshape.inputs[0])
-    if source is None or source.op != "DequantizeLinear" or source.attributes.get("block_size", 0):
+    rows = None if source is None else _dequantised_rows(graph, source)
+    if rows is None:
         return None
-    values, scales, *zero = (graph.constants.get(name) for name in source.inputs)
-    shape = graph.shape(reshape.outputs[0])
-    if values is None or scales is None or values.dtype != np.int8 or values.ndim != 2 or len(shape) != 3:
-        return None
-    fits = scales.shape == values.shape[:1] and scales.dtype == np.float32 and values.shape[1] == shape[2] <= MOST_DEPTH
-    if not fits or source.attributes.get("axis", 1) % 2 or any(each is None or each.any() for each in zero):
+    (values, scales), shape = rows, graph.shape(reshape.outputs[0])
+    if len(shape) != 3 or not values.shape[1] == shape[2] <= MOST_DEPTH:
         return None
     return values.reshape(shape), scales.reshape(shape[:2])
+
+
+def _dequantised_rows(graph: OnnxGraph, node: OnnxNode) -> tuple[Array, Array] | None:
+    """Return the int8 matrix (rows, depth) and the scales (rows) that a DequantizeLinear reads; None for others."""
+    attributes = node.attributes
+    if node.op != "DequantizeLinear" or attributes.get("block_size", 0) or attributes.get("axis", 1) % 2:
+        return None
+    arrays = [graph.constants[name] for name in node.inputs if name in graph.constants]
+    if len(arrays) < len(node.inputs):
+        return None
+    values, scales, *zero = arrays
+    fits = values.dtype == np.int8 and values.ndim == 2
+    fits = fits and scales.shape == values.shape[:1] and scales.dtype == np.float32
+    return (values, scales) if fits and not np.any(zero) else None

@@ -104,17 +104,21 @@ def _make_float32(graph: OnnxGraph) -> None:
     kinds = {str(value.dtype) for name, value in graph.constants.items()
              if name in read or value.dtype == np.float16}  # fmt: skip
     for other, number in _OTHER_FLOATS.items():
-        if other not in kinds:
-            continue
-        for name, value in graph.constants.items():
-            if str(value.dtype) == other:
-                graph.constants[name] = value.astype(np.float32)
-        for node in graph.nodes:
-            if node.op == "Cast" and node.attributes.get("to") == number:
-                node.attributes["to"] = _FLOAT32
-        declared = {name: graph.dtypes[name] for name in graph.inputs if name in graph.dtypes}
-        graph.dtypes = {name: "float32" if kind == other else kind for name, kind in declared.items()}
-        graph.shapes = {name: shape for name, shape in graph.shapes.items() if name in graph.inputs}
+        if other in kinds:
+            _replace_float(graph, other, number)
+
+
+def _replace_float(graph: OnnxGraph, other: str, number: int) -> None:
+    """Let a graph hold float32 in place of another float, whose number in ONNX is given; inferred types go."""
+    for name, value in graph.constants.items():
+        if str(value.dtype) == other:
+            graph.constants[name] = value.astype(np.float32)
+    for node in graph.nodes:
+        if node.op == "Cast" and node.attributes.get("to") == number:
+            node.attributes["to"] = _FLOAT32
+    declared = {name: graph.dtypes[name] for name in graph.inputs if name in graph.dtypes}
+    graph.dtypes = {name: "float32" if kind == other else kind for name, kind in declared.items()}
+    _forget_inferred(graph)
 
 
 def _fix_values(graph: OnnxGraph, values: Mapping[str, float]) -> None:
@@ -128,31 +132,42 @@ def _fix_values(graph: OnnxGraph, values: Mapping[str, float]) -> None:
 
 def _fix_shapes(graph: OnnxGraph, shapes: Mapping[str, Sequence[int]]) -> None:
     for name, given in shapes.items():
-        if name not in graph.inputs:
-            raise OnnxError(f"{graph.name} has no input {name}; its inputs are {', '.join(graph.inputs)}")
-        declared = graph.shapes.get(name)
-        fits = declared is None or (
-            len(declared) == len(given)
-            and all(size is None or size == wanted for size, wanted in zip(declared, given, strict=True))
-        )
-        if not fits or min(given, default=1) < 1:
-            raise OnnxError(
-                f"input {name} is {_text(declared)} in {graph.name}, not {_text(given)}: give a shape that fits"
-            )
-        graph.shapes[name] = tuple(given)
-        _forget_inferred(graph)
+        _take_shape(graph, name, given)
     for name in graph.inputs:
         shape = graph.shapes.get(name)
-        if shape is not None and shape and shape[0] is None and None not in shape[1:]:
-            graph.shapes[name] = shape = (1, *shape[1:])
+        if shape and shape[0] is None and None not in shape[1:]:
+            graph.shapes[name] = (1, *shape[1:])
             _forget_inferred(graph)
-        if shape is None or None in shape:
-            sizes = ["?" if size is None else str(size) for size in shape or (None,)]
-            sizes[0] = "1" if sizes[0] == "?" and len(sizes) > 1 else sizes[0]
-            raise OnnxError(
-                f"input {name} of {graph.name} has the open shape {_text(shape)}; "
-                f"give it with --shape {name}={','.join(sizes)} and your sizes for ?"
-            )
+        _require_closed(graph, name)
+
+
+def _take_shape(graph: OnnxGraph, name: str, given: Sequence[int]) -> None:
+    """Give an input a shape. Raises OnnxError if there is no such input, or its known sizes are others."""
+    if name not in graph.inputs:
+        raise OnnxError(f"{graph.name} has no input {name}; its inputs are {', '.join(graph.inputs)}")
+    declared = graph.shapes.get(name)
+    fits = declared is None or (
+        len(declared) == len(given)
+        and all(size is None or size == wanted for size, wanted in zip(declared, given, strict=True))
+    )
+    if not fits or min(given, default=1) < 1:
+        raise OnnxError(
+            f"input {name} is {_text(declared)} in {graph.name}, not {_text(given)}: give a shape that fits"
+        )
+    graph.shapes[name] = tuple(given)
+    _forget_inferred(graph)
+
+
+def _require_closed(graph: OnnxGraph, name: str) -> None:
+    """Raise OnnxError if a size of an input is open."""
+    shape = graph.shapes.get(name)
+    if shape is None or None in shape:
+        sizes = ["?" if size is None else str(size) for size in shape or (None,)]
+        sizes[0] = "1" if sizes[0] == "?" and len(sizes) > 1 else sizes[0]
+        raise OnnxError(
+            f"input {name} of {graph.name} has the open shape {_text(shape)}; "
+            f"give it with --shape {name}={','.join(sizes)} and your sizes for ?"
+        )
 
 
 def _text(shape: Sequence[int | None] | None) -> str:
@@ -183,16 +198,11 @@ def _fold(graph: OnnxGraph) -> bool:
 
 
 def _known_outputs(graph: OnnxGraph, node: OnnxNode) -> list[NDArray[Any]] | None:
+    """Return a node's results if they are known ahead, and not too large."""
     if node.domain or node.op in _KEPT:
         return None
     if node.op in ("Shape", "Size"):
-        shape = graph.shapes.get(node.inputs[0])
-        if node.inputs[0] in graph.constants:
-            shape = graph.constants[node.inputs[0]].shape
-        if shape is None or None in shape:
-            return None
-        placeholder = np.broadcast_to(np.zeros((), np.int8), graph.shape(node.inputs[0]))
-        return operators.run(node.op, [placeholder], node.attributes)
+        return _known_sizes(graph, node)
     if any(name and name not in graph.constants for name in node.inputs) or node.op not in operators.OPERATORS:
         return None
     declared = graph.shapes.get(node.outputs[0])
@@ -203,6 +213,15 @@ def _known_outputs(graph: OnnxGraph, node: OnnxNode) -> list[NDArray[Any]] | Non
         return operators.run(node.op, inputs, node.attributes)
     except (ValueError, IndexError, KeyError, TypeError) as error:
         raise OnnxError(f"node {node.label} cannot be computed from its constants: {error}") from error
+
+
+def _known_sizes(graph: OnnxGraph, node: OnnxNode) -> list[NDArray[Any]] | None:
+    """Return the result of a Shape or Size if its input's shape is known."""
+    name = node.inputs[0]
+    if name not in graph.constants and None in graph.shapes.get(name, (None,)):
+        return None
+    placeholder = np.broadcast_to(np.zeros((), np.int8), graph.shape(name))
+    return operators.run(node.op, [placeholder], node.attributes)
 
 
 def _separate_outputs(graph: OnnxGraph) -> None:
@@ -282,15 +301,21 @@ def _is_identity(graph: OnnxGraph, node: OnnxNode) -> bool:
         return False
     if node.op in ("Identity", "Dropout"):
         return len(node.outputs) < 2 or not graph.reads(node.outputs[1])
-    source = graph.shapes.get(node.inputs[0]) if node.inputs else None
-    same_shape = source is not None and None not in source and source == graph.shapes.get(node.outputs[0])
     if node.op in ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Expand"):
-        return same_shape
+        return _keeps_shape(graph, node)
     if node.op == "Slice":  # of a whole axis; a step of -1 turns it over
-        steps = node.inputs[4] if len(node.inputs) > 4 else ""
-        return same_shape and (not steps or (steps in graph.constants and bool(np.all(graph.constants[steps] > 0))))
+        return _keeps_shape(graph, node) and _steps_forwards(graph, node)
     if node.op == "Cast":
-        return graph.dtypes.get(node.inputs[0]) is not None and graph.dtypes.get(node.inputs[0]) == graph.dtypes.get(
-            node.outputs[0]
-        )
+        kind = graph.dtypes.get(node.inputs[0])
+        return kind is not None and kind == graph.dtypes.get(node.outputs[0])
     return node.op == "Concat" and len(node.inputs) == 1
+
+
+def _keeps_shape(graph: OnnxGraph, node: OnnxNode) -> bool:
+    source = graph.shapes.get(node.inputs[0]) if node.inputs else None
+    return source is not None and None not in source and source == graph.shapes.get(node.outputs[0])
+
+
+def _steps_forwards(graph: OnnxGraph, node: OnnxNode) -> bool:
+    steps = node.inputs[4] if len(node.inputs) > 4 else ""
+    return not steps or (steps in graph.constants and bool(np.all(graph.constants[steps] > 0)))

@@ -53,9 +53,14 @@ def _before_reshapes(graph: OnnxGraph, node: OnnxNode, producers: Mapping[str, O
     """Return for each tensor that an element-wise operator reads the one before its Reshape; none if one has none."""
     if node.domain or node.op not in UNARY | BINARY | {"BatchNormalization"} or len(node.outputs) > 1:
         return {}
-    data = [name for name in node.inputs if name and name not in graph.constants]
-    makers = [producers[name] for name in data if name in producers and producers[name].op == "Reshape"]
-    return {name: maker.inputs[0] for name, maker in zip(data, makers, strict=True)} if len(makers) == len(data) else {}
+    before: dict[str, str] = {}
+    for name in node.inputs:
+        if name and name not in graph.constants:
+            maker = producers.get(name)
+            if maker is None or maker.op != "Reshape":
+                return {}
+            before[name] = maker.inputs[0]
+    return before
 
 
 def _adds_rows(first: tuple[int, ...], last: tuple[int, ...]) -> bool:

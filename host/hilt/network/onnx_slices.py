@@ -33,31 +33,40 @@ def part_joined(graph: OnnxGraph) -> None:
 
 def _parted(graph: OnnxGraph, name: str, readers: Sequence[OnnxNode]) -> bool:
     """Let the Slices that read a tensor take their parts from in front of its Concats; return whether they can."""
-    ranges = [_range(graph, reader) for reader in readers]
-    if name in graph.outputs or name in graph.constants or not readers or any(each is None for each in ranges):
+    parts = _parts(graph, name, readers)
+    if not parts:
         return False
+    made = {id(reader): nodes for reader, (nodes, _) in zip(readers, parts, strict=True)}
+    graph.nodes = [each for node in graph.nodes for each in made.get(id(node), [node])]
+    for reader, (_, source) in zip(readers, parts, strict=True):
+        graph.replace(reader.outputs[0], source)
+    return True
+
+
+def _parts(graph: OnnxGraph, name: str, readers: Sequence[OnnxNode]) -> list[tuple[list[OnnxNode], str]]:
+    """Return for each Slice of a tensor the nodes that make its part, and the part; none if one is no such Slice."""
+    ranges = [_range(graph, reader) for reader in readers]
+    if name in graph.outputs or name in graph.constants or any(each is None for each in ranges):
+        return []
     producers, consumers = graph.producers(), graph.consumers()
-    made: dict[int, tuple[list[OnnxNode], str]] = {}
+    made: list[tuple[list[OnnxNode], str]] = []
     for reader, part in zip(readers, ranges, strict=True):
         parter = _Parter(graph, producers, consumers)
         source = None if part is None or reader.outputs[0] in graph.outputs else parter.part(name, part)
         if source is None:
-            return False
-        made[id(reader)] = parter.nodes, source
-    graph.nodes = [each for node in graph.nodes for each in (made[id(node)][0] if id(node) in made else [node])]
-    for reader in readers:
-        graph.replace(reader.outputs[0], made[id(reader)][1])
-    return True
+            return []
+        made.append((parter.nodes, source))
+    return made
 
 
 def _range(graph: OnnxGraph, node: OnnxNode) -> _Range | None:
     """Return the range of a Slice of one axis in steps of one; None of any other node."""
     if node.op != "Slice" or node.domain or len(node.inputs) < 4:
         return None
-    given = [graph.constants.get(name) for name in node.inputs[1:]]
-    if any(value is None or value.size != 1 for value in given):
+    given = [graph.constants[name] for name in node.inputs[1:] if name in graph.constants]
+    if len(given) < len(node.inputs) - 1 or any(value.size != 1 for value in given):
         return None
-    start, end, axis, *step = (int(value.ravel()[0]) for value in given if value is not None)
+    start, end, axis, *step = (int(value.ravel()[0]) for value in given)
     shape = graph.shape(node.inputs[0])
     axis %= len(shape)
     begin, stop, _ = slice(start, end).indices(shape[axis])
@@ -76,14 +85,17 @@ class _Parter:
     def part(self, name: str, part: _Range, inner: bool = False) -> str | None:
         """Return the tensor with a part of a tensor; None if a Concat must be cut within an operand."""
         maker = self.producers.get(name)
-        if maker is None or maker.domain or name in self.graph.outputs:
-            return None
-        if inner and len(self.consumers.get(name, ())) > 1:
+        if maker is None or not self._can_go(name, inner) or maker.domain:
             return None
         if maker.op == "Reshape":
             return self._reshaped(name, maker, part)
-        if maker.op != "Concat":
-            return None
+        return self._of_concat(name, maker, part) if maker.op == "Concat" else None
+
+    def _can_go(self, name: str, inner: bool) -> bool:
+        """Return whether a tensor is no output, and (an inner one) is read once at most."""
+        return name not in self.graph.outputs and not (inner and len(self.consumers.get(name, ())) > 1)
+
+    def _of_concat(self, name: str, maker: OnnxNode, part: _Range) -> str | None:
         axis = int(maker.attributes["axis"]) % len(self.graph.shape(name))
         if axis == part.axis:
             return self._operands(name, maker, part)

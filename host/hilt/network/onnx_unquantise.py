@@ -224,10 +224,14 @@ def _never_negative(graph: OnnxGraph, name: str, producers: Mapping[str, OnnxNod
         low = graph.constants.get(maker.inputs[1]) if len(maker.inputs) > 1 else None
         return low is not None and bool(np.all(low >= 0))
     if maker.op in _KEEPS_SIGN:
-        read = [each for each in maker.inputs if graph.dtypes.get(each, "float32") == "float32" and each]
-        read = [each for each in read if each not in graph.constants or maker.op in ("Concat", "Pad")]
-        return all(_never_negative(graph, each, producers) for each in read)
+        return all(_never_negative(graph, each, producers) for each in _data_of(graph, maker))
     return maker.op in _POSITIVE
+
+
+def _data_of(graph: OnnxGraph, node: OnnxNode) -> list[str]:
+    """Return the float tensors that a node moves or joins; its constants are data of a Concat and a Pad alone."""
+    read = [each for each in node.inputs if graph.dtypes.get(each, "float32") == "float32" and each]
+    return [each for each in read if each not in graph.constants or node.op in ("Concat", "Pad")]
 
 
 def _at_lowest(zero: NDArray[Any] | None) -> bool:
