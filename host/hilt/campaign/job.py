@@ -219,7 +219,7 @@ class CampaignJob:
             self._publish(Logged("error", text, time()))
             return
         for note in written[0].notes:
-            self._publish(Logged("warning", note, time()))
+            self._publish(Logged("info", note, time()))
 
     def _announce(self, text: str) -> None:
         self._publish(StateChanged(RunState.RUNNING, text))

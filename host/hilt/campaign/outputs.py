@@ -53,7 +53,8 @@ def write_outputs(store: Store, identifier: str, directory: Path) -> Written:
     result = load_result(store, find(store, identifier))
     paths, notes = [directory / SCHEDULE, directory / LOG], []
     write_schedule(paths[0], result)
-    notes += write_autotvm_log(store, result, paths[1]).notes
+    if about_tvm := len(write_autotvm_log(store, result, paths[1]).notes):
+        notes.append(_counted(about_tvm, result))
     try:
         from hilt.report.html import write_campaign_report
 
@@ -62,6 +63,15 @@ def write_outputs(store: Store, identifier: str, directory: Path) -> Written:
     except MissingLibraryError as error:
         notes.append(str(error))
     return Written(paths, notes)
+
+
+def _counted(notes: int, result: CampaignResult) -> str:
+    """Return one line for all notes on the log for TVM, which concern TVM's users alone."""
+    short = result.campaign.uuid[:8]
+    return (
+        f"for TVM's users: {LOG} comes with {'a note' if notes == 1 else f'{notes} notes'}; "
+        f"`hilt log export {short} {LOG}` prints {'it' if notes == 1 else 'them'}"
+    )
 
 
 @dataclass(frozen=True)

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import typer
 from rich.console import Console
 
-from hilt.campaign.outputs import LOG, REPORT, SCHEDULE, write_outputs
+from hilt.campaign.outputs import LOG, REPORT, SCHEDULE, folders_of, write_outputs
 from hilt.cli import tables
 from hilt.cli.exit_codes import Exit, exit_of, say
 from hilt.cli.following import Ending, Record, exit_after, follow, name_of
 from hilt.cli.following import wake as wake_up
 from hilt.cli.formatting import print_json, run_json, short
-from hilt.cli.live_view import print_text
 from hilt.cli.network_text import format_total, result_table, result_values
 from hilt.cli.plain_console import PlainConsole
 from hilt.cli.progress import campaign_view, run_view
+from hilt.cli.prose import print_text, say_text
 from hilt.cli.summary import summary_text
+from hilt.cli.work import CommandWork
 from hilt.engine.campaign_results import load_result
 from hilt.engine.run_files import RunFiles
 from hilt.measure import DATASET_PREFIX
@@ -33,7 +33,8 @@ from hilt.trial import Outcome
 
 def attend_run(home: Path, launched: Callable[[], Run], *, detach: bool, as_json: bool, wake: bool = False) -> Exit:
     """Give a run an engine by `launched`, follow it unless detached, and print how it ended."""
-    run = launched()  # only now: until it is followed Ctrl-C has nobody to stop it
+    with CommandWork("starting the engine"):
+        run = launched()  # only now: until it is followed Ctrl-C has nobody to stop it
     console = PlainConsole(stderr=as_json)
     if detach:
         _leave_alone(home, run, console, wake)
@@ -154,7 +155,9 @@ def _write_missing(home: Path, campaign: Campaign, state: RunState, output: Path
     if output is None and not missing:
         return
     with Store(database_path(home)) as store:
-        for note in write_outputs(store, campaign.uuid, directory).notes:
+        written = write_outputs(store, campaign.uuid, directory)
+    if missing or directory.resolve() not in folders_of(home, campaign.uuid):  # else its engine has told them
+        for note in written.notes:
             print_text(console, note)
 
 
@@ -172,15 +175,16 @@ def _finish_with_bundle(home: Path, campaign: Campaign, folder: Path) -> None:
     All of it goes to standard error. Raises the errors of compiling and running.
     """
     from hilt.campaign.network_bundle import end_with_bundle
-    from hilt.cli.run_network import tell
+    from hilt.cli.run_network import telling
     from hilt.engine.campaign_results import board_of
     from hilt.measure import board_names_of
 
-    with Store(database_path(home)) as store:
+    with Store(database_path(home)) as store, CommandWork() as work:
         board = board_names_of(board_of(store, campaign))[0]
-        ending = end_with_bundle(store, campaign, board, folder, lambda line: typer.echo(f"{line} ...", err=True), tell)
+        ending = end_with_bundle(store, campaign, board, folder, work.begin, telling(work))
+        work.begin("writing the report")
         write_outputs(store, campaign.uuid, folder)
-    typer.echo(
+    say_text(
         f"verified: {ending.verified.text}; VTA at {100 * ending.after.utilisation:.1f}% of its peak, "
         f"with {ending.chosen}\n"
         f"{runs_text(ending.after.latency)}\n"

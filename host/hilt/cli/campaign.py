@@ -34,6 +34,7 @@ from hilt.cli.run_options import (
     tuner_options,
 )
 from hilt.cli.tables import column
+from hilt.cli.work import CommandWork
 from hilt.engine.run_files import RunFiles
 from hilt.measure import DATASET_PREFIX, describe_board
 from hilt.run_choices import CheckLevel, SpaceName
@@ -84,7 +85,8 @@ def campaign(
         network = _quantised(network, calibration, shape, value, quiet=as_json)
         shape = value = None  # they are part of the quantised model
     boards = board_names(board, chaos)
-    found = network_to_tune(network, boards, user, checks, shape, value)
+    with CommandWork(f"reading {network}"):
+        found = network_to_tune(network, boards, user, checks, shape, value)
     spend = parse_budget(budget)
     if output is not None and detach:
         raise typer.BadParameter(
@@ -127,7 +129,14 @@ def _quantised(
         raise typer.BadParameter(f"--calibration is for a model{SUFFIX}; {network} is a network of the catalogue")
     path = Path(network).with_suffix(f".int8{SUFFIX}")
     check_folder(path)
-    result = quantise_file(Path(network), calibration, shapes=read_shapes(shape), values=read_values(value))
+    with CommandWork(f"reading {network} and running its samples") as work:
+        result = quantise_file(
+            Path(network),
+            calibration,
+            shapes=read_shapes(shape),
+            values=read_values(value),
+            on_step=work.counter("quantising", "steps"),
+        )
     write_model(result, path)
     typer.echo(f"{path}: outputs are {result.costs.decibels:.1f} dB above the error of quantising", err=quiet)
     return str(path)
@@ -201,9 +210,9 @@ def start_campaign(
     from hilt.campaign.outputs import keep_folder
     from hilt.cli.attending import attend_campaign
     from hilt.cli.host_keys import confirm_host_key
-    from hilt.cli.live_view import print_text
     from hilt.cli.network_text import listing
     from hilt.cli.plain_console import PlainConsole
+    from hilt.cli.prose import print_text
 
     if output is not None:
         output_folder(output)  # a bad folder is refused now, not after hours
@@ -211,7 +220,8 @@ def start_campaign(
     describe_board(spec.board)  # a name that is none is refused before the list of layers
     print_text(PlainConsole(stderr=as_json), listing(network))
     home = paths.home()
-    made = launch.start(network, spec, budget, home, wait=wait)
+    with CommandWork("starting the engine"):
+        made = launch.start(network, spec, budget, home, wait=wait)
     if output is not None:
         keep_folder(home, made.uuid, output)
     if _has_bundle(spec):

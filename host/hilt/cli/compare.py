@@ -13,6 +13,7 @@ from hilt.cli import tables
 from hilt.cli.bundle_text import SUFFIX, view_of
 from hilt.cli.formatting import print_json, short
 from hilt.cli.tables import column
+from hilt.cli.work import CommandWork
 from hilt.store import Run, Store, database_path
 from hilt.store.identifiers import run_or_campaign
 
@@ -42,8 +43,9 @@ def compare(
     runs: dict[str, RunFacts] = {}
     networks: list[ComparedNetwork] = []
     views: dict[str, dict[str, Any]] = {}
-    with Store(database_path(paths.home())) as store:
+    with CommandWork() as work, Store(database_path(paths.home())) as store:
         for identifier in identifiers:
+            work.begin(f"reading {identifier}")
             if identifier.endswith(SUFFIX):
                 views[identifier] = view_of(Path(identifier))
                 networks.append(_of_bundle(identifier, views[identifier]))
@@ -54,7 +56,8 @@ def compare(
     networks = with_ratios(networks)
     groups = compare_runs(list(runs.values())) + compare_views(views)
     if html is not None:
-        write_comparison(html, list(runs.values()), networks, groups)
+        with CommandWork(f"drawing {html}"):
+            write_comparison(html, list(runs.values()), networks, groups)
     if as_json:
         listed = [
             {

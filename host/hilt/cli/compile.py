@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hilt.cli import tables
-from hilt.cli.counter import counter
 from hilt.cli.files import check_folder
 from hilt.cli.formatting import print_json
 from hilt.cli.input_options import Shapes, Values, read_shapes, read_values
+from hilt.cli.prose import say_text
+from hilt.cli.work import CommandWork
 
 _ALTERNATIVES = 4
 """Schedules of a layer, all within 5 % of its best, among which the layer's neighbours decide."""
@@ -47,17 +48,21 @@ def compile_model(
     from hilt.network.onnx_simplify import read_fixed
 
     check_folder(output)
-    graph = import_model(model, read_shapes(shape), read_values(value))
-    if measure:
-        _measure(board)
-    target = target_of(board)
-    tuned = {} if campaign is None else _tuned(campaign)
-    count = counter("placing", "nodes", terminal_only=True)
-    compiled = compile_network(graph, target, tuned, lambda line: typer.echo(f"{line} ...", err=True), on_node=count)
-    if find_spec("onnxruntime") is None:
-        typer.echo("not compared with ONNX Runtime, which is not installed (`pip install hilt[networks]`)", err=True)
-    else:
-        check_bundle(compiled.data, graph.name, read_fixed(model, read_shapes(shape), read_values(value)))
+    fixed = read_shapes(shape), read_values(value)
+    with CommandWork() as work:
+        work.begin(f"reading {model}")
+        graph = import_model(model, *fixed)
+        if measure:
+            work.begin("measuring the board's processor")
+            _measure(board, work)
+        target = target_of(board)
+        tuned = {} if campaign is None else _tuned(campaign)
+        compiled = compile_network(graph, target, tuned, work.begin, on_node=work.counter("placing", "nodes"))
+        if find_spec("onnxruntime") is None:
+            say_text("not compared with ONNX Runtime, which is not installed (`pip install hilt[networks]`)", err=True)
+        else:
+            work.begin("comparing with ONNX Runtime")
+            check_bundle(compiled.data, graph.name, read_fixed(model, *fixed))
     atomic_write_bytes(output, compiled.data)
     if as_json:
         print_json(
@@ -65,7 +70,7 @@ def compile_model(
         )
     else:
         print_compiled(compiled, graph)
-        typer.echo(f"{output}: {len(compiled.data):,} bytes; `hilt run {output} --board {board} --input x.npy` runs it")
+        say_text(f"{output}: {len(compiled.data):,} bytes; `hilt run {output} --board {board} --input x.npy` runs it")
 
 
 def _tuned(source: str) -> Tuned:
@@ -78,14 +83,14 @@ def _tuned(source: str) -> Tuned:
     return {convolution(layer).schedule_shape: [knobs] for layer, knobs in read_schedule(Path(source)).items()}
 
 
-def _measure(board: str) -> None:
-    from hilt.cli.run_network import tell
+def _measure(board: str, work: CommandWork) -> None:
+    from hilt.cli.run_network import telling
     from hilt.network.board_run import BoardRunner
     from hilt.network.processor_speed import measure_processor
 
-    with BoardRunner(board, tell) as runner:
+    with BoardRunner(board, telling(work)) as runner:
         speed = measure_processor(runner)
-    typer.echo(f"the processor, {speed.source}: {speed.slower:.2f} times the model of a {speed.core.name}", err=True)
+    say_text(f"the processor, {speed.source}: {speed.slower:.2f} times the model of a {speed.core.name}", err=True)
 
 
 def schedules_of(identifier: str) -> Tuned:
@@ -119,7 +124,7 @@ def print_compiled(compiled: Compiled, graph: Graph) -> None:
         table.add_row(f"{placement['node']} ({placement['op']})", placement["where"], *cells, placement["reason"])
     tables.console().print(table)
     for line in _sums(manifest, graph):
-        typer.echo(line)
+        say_text(line)
 
 
 def _sums(manifest: dict[str, Any], graph: Graph) -> list[str]:

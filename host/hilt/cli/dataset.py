@@ -11,6 +11,7 @@ from hilt.cli.executors import executor
 from hilt.cli.experiments_extra import require_experiments
 from hilt.cli.formatting import print_json, seconds_text, time_text
 from hilt.cli.tables import column
+from hilt.cli.work import CommandWork
 from hilt.run_choices import SpaceName
 
 if TYPE_CHECKING:
@@ -81,21 +82,12 @@ def build(
 def _build_group(
     subjects: list[DatasetKey], dataset_store: DatasetStore, workers: Executor, sampling: Sampling, place: str
 ) -> None:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from hilt.cli.plain_console import PlainConsole
     from hilt.measure.dataset.build import build as build_datasets
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=PlainConsole(stderr=True), transient=True) as bar:
-        task = bar.add_task(f"{place} {subjects[0].name}", total=None)
-        made = build_datasets(
-            subjects,
-            dataset_store,
-            workers,
-            sampling,
-            lambda done, total: bar.update(task, completed=done, total=total),
-        )
+    with CommandWork() as work:
+        work.begin(f"{place} {subjects[0].name}")
+        advance = work.counter(f"{place} {subjects[0].name}", "parts")
+        made = build_datasets(subjects, dataset_store, workers, sampling, advance)
     for dataset in made:
         typer.echo(_line(dataset))
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hilt.cli.counter import counter
 from hilt.cli.formatting import print_json
-from hilt.cli.run_network import tell
+from hilt.cli.prose import say_text
+from hilt.cli.run_network import telling
 from hilt.cli.run_options import Wait
+from hilt.cli.work import CommandWork
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,9 +60,10 @@ def evaluate_network(
     opened, contents = open_bundle(str(bundle))
     images, targets = _data(data, opened, limit, metric)
     reference = None if float_model is None else FloatModel(float_model, images)
-    with BoardRunner(board, tell, wait=wait) as runner:
+    with CommandWork(f"connecting to {board}") as work, BoardRunner(board, telling(work), wait=wait) as runner:
         started = time.perf_counter()
-        outputs, runs, engines, overlapped = _inferences(runner, opened, contents, images)
+        advance = work.counter("board", "images")
+        outputs, runs, engines, overlapped = _inferences(runner, opened, contents, images, advance)
         seconds = time.perf_counter() - started
     board_time = processor_time(board, graph_of(opened, contents), opened.manifest, engines)
     figures = profile(opened.manifest, runs, board_time, overlapped)
@@ -79,7 +81,8 @@ def evaluate_network(
     if "accuracy" in scores:
         facts |= {"right": round(scores["accuracy"] * len(images)), "accuracy": scores["accuracy"]}
     if reference is not None:
-        wanted = reference.outputs(counter("float model", "images"))
+        with CommandWork() as work:
+            wanted = reference.outputs(work.counter("float model", "images"))
         facts["float"] = judge.score(wanted, targets)
         facts["signal_to_noise_db"] = reference.decibels(outputs, wanted)
     if as_json:
@@ -88,18 +91,18 @@ def evaluate_network(
     right = f"{facts['right']} of {len(images)} right ({100 * facts['accuracy']:.2f}%); " if "right" in facts else ""
     others = [f"{name} {value:.4f}" for name, value in scores.items() if name != "accuracy"]
     listed = f"{', '.join(others)} on {len(images)} images; " if others else ""
-    typer.echo(f"{opened.manifest['name']} on {board}: {right}{listed}{latency_text(figures.latency)}")
-    typer.echo(runs_text(figures.latency))
+    say_text(f"{opened.manifest['name']} on {board}: {right}{listed}{latency_text(figures.latency)}")
+    say_text(runs_text(figures.latency))
     if reference is not None:
         beside = ", ".join(f"{name} {value:.4f}" for name, value in facts["float"].items())
         decibels = facts["signal_to_noise_db"]
-        typer.echo(
+        say_text(
             f"float model on the same images: {beside}; the board's outputs are {decibels:.1f} dB above their error"
         )
 
 
 def _inferences(
-    runner: BoardRunner, opened: Bundle, contents: bytes, images: NDArray[Any]
+    runner: BoardRunner, opened: Bundle, contents: bytes, images: NDArray[Any], advance: Callable[[int, int], None]
 ) -> tuple[dict[str, NDArray[Any]], list[Any], Mapping[str, str], Overlapped]:
     """Return each output of all images, images first, the timed runs, each step's engine, and the overlap."""
     import numpy as np
@@ -110,7 +113,7 @@ def _inferences(
     engines: Mapping[str, str] = {}
     overlapped: Overlapped = (0, 0.0)
     made: dict[str, list[NDArray[Any]]] = {output["name"]: [] for output in opened.outputs}
-    advance = counter("board", "images")
+    advance(0, len(images))
     for first in range(0, len(images), _AT_ONCE):
         batch = images[first : first + _AT_ONCE]
         # Several images travel as one array; one image alone is the network's input itself.

@@ -9,6 +9,7 @@ import typer
 from hilt.cli.configuration import configuration_of, memory_of_board
 from hilt.cli.formatting import print_json
 from hilt.cli.space import orders_of, space_of
+from hilt.cli.work import CommandWork
 
 
 def explain(
@@ -32,7 +33,8 @@ def explain(
     accelerator = describe_board(board).accelerator
     space = space_of(described, accelerator, kind, orders_of(orders))
     chosen = configuration_of(configuration, space)
-    explained = explain_configuration(described, space, chosen, accelerator, memory_of_board(board))
+    with CommandWork("timing the program by the twin"):
+        explained = explain_configuration(described, space, chosen, accelerator, memory_of_board(board))
     if as_json:
         print_json(explanation_values(explained, assembly=assembly), "explanation")
     else:

@@ -15,7 +15,9 @@ from hilt.cli.executors import executor
 from hilt.cli.exit_codes import Exit
 from hilt.cli.files import output_folder
 from hilt.cli.formatting import print_json, seconds_text
+from hilt.cli.prose import say_text
 from hilt.cli.tables import column
+from hilt.cli.work import CommandWork
 
 if TYPE_CHECKING:
     from hilt.explore.design import Design
@@ -63,15 +65,16 @@ def explore(
     if part is not None and part not in PARTS:
         raise typer.BadParameter(f"--part {part!r} is none of {', '.join(PARTS)}")
     swept = read_sweep(sweep)
-    typer.echo(f"reading {network} ...", err=True)
-    found = load_subject(network)
+    with CommandWork() as work:
+        work.begin(f"reading {network}")
+        found = load_subject(network)
     if found.note:
-        typer.echo(f"{network}: {found.note}; VTA's layers alone are counted", err=True)
+        say_text(f"{network}: {found.note}; VTA's layers alone are counted", err=True)
     tasks = [exploration.Task(found, design, area) for design in swept.designs]
     folder = output_folder(output or paths.home() / "explore" / Path(network).stem)
     kept = output_folder(folder / "designs")
     for line in swept.refused:
-        typer.echo(f"refused: {line}", err=True)
+        say_text(f"refused: {line}", err=True)
     started = time.monotonic()
     evaluations = _evaluate(tasks, kept, jobs, cluster)
     on_front = exploration.front(evaluations, part)
@@ -103,29 +106,21 @@ def explore(
         )
     else:
         _print_front(evaluations, on_front)
-        typer.echo(f"{summary(found.name, evaluations, on_front)} {area_statement(evaluations)}")
+        say_text(f"{summary(found.name, evaluations, on_front)} {area_statement(evaluations)}")
         for line in lines:
-            typer.echo(line)
-        typer.echo(f"{seconds_text(time.monotonic() - started)}; page: {page}")
+            say_text(line)
+        say_text(f"{seconds_text(time.monotonic() - started)}; page: {page}")
     if not on_front or not all(shown.agrees for shown in verifications.values()):
         raise typer.Exit(Exit.NOTHING_VERIFIED)
 
 
 def _evaluate(tasks: Sequence[Task], kept: Path, jobs: int, cluster: str | None) -> list[Evaluation]:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from hilt.cli.plain_console import PlainConsole
     from hilt.explore.exploration import explore
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=PlainConsole(stderr=True), transient=True) as bar:
-        shown = bar.add_task("designs", total=len(tasks))
-
-        def progress(done: int, total: int, newest: Evaluation | None) -> None:
-            bar.update(shown, completed=done, total=total)
-
-        with executor(min(jobs, len(tasks)) if jobs else 0, cluster) as workers:
-            return explore(tasks, kept, workers, progress)
+    with CommandWork() as work, executor(min(jobs, len(tasks)) if jobs else 0, cluster) as workers:
+        advance = work.counter("compiling for", "designs")
+        advance(0, len(tasks))
+        return explore(tasks, kept, workers, lambda done, total, newest: advance(done, total))
 
 
 def _verify(
@@ -134,16 +129,19 @@ def _verify(
     """Return what each design showed on the RTL; a line to standard error for each that ran."""
     from hilt.explore.verify import verify
 
-    def progress(done: int, total: int, newest: tuple[Design, DesignVerification] | None) -> None:
-        if newest is None:
-            typer.echo(f"RTL: {total} designs to verify; {done} agreed before", err=True)
-        else:
-            typer.echo(f"RTL {done}/{total}: {_verified_line(*newest)}", err=True)
-
     if not designs:
         return []
     kept = output_folder(folder / "verified")
-    with executor(min(jobs, len(designs)) if jobs else 0, cluster) as workers:
+    with CommandWork() as work, executor(min(jobs, len(designs)) if jobs else 0, cluster) as workers:
+        advance = work.counter("running on the RTL", "designs")
+
+        def progress(done: int, total: int, newest: tuple[Design, DesignVerification] | None) -> None:
+            advance(done, total)
+            if newest is None:
+                say_text(f"RTL: {total} designs to verify; {done} agreed before", err=True)
+            else:
+                say_text(f"RTL {done}/{total}: {_verified_line(*newest)}", err=True)
+
         return verify(subject, designs, kept, workers, progress)
 
 

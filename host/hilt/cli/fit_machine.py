@@ -13,6 +13,7 @@ import typer
 from hilt import paths
 from hilt.atomic_write import atomic_write
 from hilt.cli.formatting import print_json
+from hilt.cli.work import CommandWork
 from hilt.engine.machine_records import MachineRecords, runs_of
 from hilt.silicon.calibrate import FEWEST, FittedMachine, TooFewMeasurementsError, calibrate
 from hilt.silicon.kept_machines import keep_machine
@@ -26,7 +27,8 @@ def fit_own(sources: Sequence[str], board: str | None, output: Path | None, as_j
 
     Raises TooFewMeasurementsError, MixedBitstreamsError, UnknownRunError, LogFormatError and the errors of a board.
     """
-    records = _gathered(sources, board)
+    with CommandWork("reading measurements"):
+        records = _gathered(sources, board)
     for why, count in records.left_out.items():
         typer.echo(f"{count} left out: {why}", err=True)
     count = len(records.measurements)
@@ -34,8 +36,10 @@ def fit_own(sources: Sequence[str], board: str | None, output: Path | None, as_j
         raise TooFewMeasurementsError(
             f"{count} verified measurements of {records.bitstream[:16]}; a fit needs {FEWEST}, so tune a layer first"
         )
-    typer.echo(f"fitting {count} measurements of bitstream {records.bitstream[:16]} ...", err=True)
-    fitted = calibrate(records.measurements, records.accelerator)
+    with CommandWork() as work:
+        fitting = f"fitting {count} measurements of bitstream {records.bitstream[:16]}"
+        work.begin(fitting)
+        fitted = calibrate(records.measurements, records.accelerator, work.counter(fitting, "searches"))
     kept = keep_machine(records.bitstream, fitted)
     if output is not None:
         with atomic_write(output) as stream:

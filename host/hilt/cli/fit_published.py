@@ -9,6 +9,7 @@ from pathlib import Path
 import typer
 
 from hilt.atomic_write import atomic_write
+from hilt.cli.work import CommandWork
 from hilt.silicon.fit import FITTED_TASKS, FREE, builds_of, cross_validate, fit, log_errors
 from hilt.silicon.measured import MeasuredWorkload, with_programs
 from hilt.silicon.packed_task import TASKS
@@ -37,10 +38,14 @@ def fit_published(files: Sequence[Path], output: Path | None, validate: bool) ->
         raise RecordError(
             f"{len(fitted)} usable records of {', '.join(FITTED_TASKS)}; a fit of {len(FREE)} costs needs more"
         )
-    result = fit(fitted)
+    with CommandWork(f"fitting {len(fitted)} records"):
+        result = fit(fitted)
     if validate:
-        typer.echo("fitting without each workload in turn ...", err=True)
-        typer.echo("\n".join(validation_lines(fitted, result, cross_validate(fitted, result.values))))
+        with CommandWork("fitting without each workload in turn") as work:
+            validation = cross_validate(
+                fitted, result.values, work.counter("fitting without each in turn", "workloads")
+            )
+        typer.echo("\n".join(validation_lines(fitted, result, validation)))
     else:
         typer.echo(f"root mean square of log error: {result.rms:.4f} fitted")
     builds = builds_of(result.values)
@@ -56,8 +61,9 @@ def fit_published(files: Sequence[Path], output: Path | None, validate: bool) ->
 
 def _counted(file: Path) -> list[MeasuredWorkload]:
     """Return the records of a file that count; print each other line and why it does not."""
-    records = read_records(file)
-    usable, refused = with_programs(records.records)
+    with CommandWork(f"making the programs of {file}"):
+        records = read_records(file)
+        usable, refused = with_programs(records.records)
     for skip in (*records.skipped, *refused):
         typer.echo(f"{file}, line {skip.line} skipped: {skip.reason}")
     counted = []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import inf
+from time import monotonic
 from types import TracebackType
 
 from rich.console import Console, RenderableType
@@ -10,11 +12,14 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from hilt.cli.plain_text import plain
+from hilt.cli.formatting import seconds_text
+from hilt.cli.prose import print_text
 from hilt.engine.events import BoardChanged, Event, Finished, Logged, NetworkUpdated, RunProgress, StateChanged
 
 Draw = Callable[[RunProgress, str, Mapping[str, str], NetworkUpdated | None], RenderableType]
 """Draws progress, state, the state of each board, and a campaign's latency."""
+_LONG_SECONDS = 2.0
+"""A state that lasts longer shows its seconds, so that a build of some minutes is seen to go on."""
 
 
 class LiveView:
@@ -22,7 +27,7 @@ class LiveView:
 
     def __init__(self, console: Console, progress: RunProgress, boards: Mapping[str, str], draw: Draw) -> None:
         self._progress = progress
-        self._state = "starting"
+        self._state, self._since = "starting", monotonic()
         self._network: NetworkUpdated | None = None
         self._boards = dict(boards)
         self._draw = draw
@@ -46,16 +51,18 @@ class LiveView:
         elif isinstance(event, NetworkUpdated):
             self._network = event
         elif isinstance(event, StateChanged):
-            self._state = event.detail or event.state
+            self._state, self._since = event.detail or event.state, monotonic()
         elif isinstance(event, Finished):
-            self._state = event.state
+            self._state, self._since = event.state, inf
         elif isinstance(event, BoardChanged):
             self._boards[event.board] = f"{event.state}{': ' if event.detail else ''}{event.detail}"
         elif isinstance(event, Logged):
             self.note(f"{event.level}: {event.text}")
 
     def _render(self) -> RenderableType:
-        return self._draw(self._progress, self._state, self._boards, self._network)
+        spent = monotonic() - self._since
+        state = f"{self._state}, {seconds_text(spent)}" if spent >= _LONG_SECONDS else self._state
+        return self._draw(self._progress, state, self._boards, self._network)
 
 
 def facts_table() -> Table:
@@ -69,8 +76,3 @@ def facts_table() -> Table:
 def add_boards(facts: Table, boards: Mapping[str, str]) -> None:
     for board, state in boards.items():
         facts.add_row("board", Text(f"{board} {state}"))
-
-
-def print_text(console: Console, words: str) -> None:
-    """Print text, wrapped on a terminal; in a file each line stays one."""
-    console.print(plain(words), highlight=False, markup=False, soft_wrap=not console.is_terminal)

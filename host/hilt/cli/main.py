@@ -12,6 +12,7 @@ import typer
 
 from hilt.cli import exit_codes
 from hilt.cli.commands import LazyGroup
+from hilt.cli.narrow_encoding import allow_any_character
 from hilt.cli.plain_text import plain_output
 
 _ADVICE = "`hilt --help` and `hilt COMMAND --help` say how"
@@ -42,6 +43,7 @@ def main() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by who started us (`hilt runs >&-`), who wants none of it
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115  # for good
+        allow_any_character(getattr(sys, name))
     code = run(sys.argv[1:])
     try:
         sys.stdout.flush()

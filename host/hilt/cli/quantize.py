@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hilt.cli import tables
-from hilt.cli.counter import counter
 from hilt.cli.files import check_folder
 from hilt.cli.formatting import print_json
 from hilt.cli.input_options import Shapes, Values, read_shapes, read_values
+from hilt.cli.prose import say_text
+from hilt.cli.work import CommandWork
 
 if TYPE_CHECKING:
     from hilt.network.images import Images
@@ -62,29 +62,29 @@ def quantize(
     kept = [name for name in keep or [] if name != "auto"]
     if min_db is None and len(kept) < len(keep or []):
         min_db = _AUTO_DECIBELS
-    if sys.stderr.isatty():
-        typer.echo(f"reading {model} and running its samples ...", err=True)
-    result = quantise_file(
-        model,
-        calibration,
-        labels=labels,
-        shapes=read_shapes(shape),
-        values=read_values(value),
-        channel_block=channel_block,
-        search=search,
-        kept=kept,
-        least_decibels=min_db,
-        images=_images(mean, scale, layout),
-        on_step=counter("quantising", "steps", terminal_only=True),
-    )
+    with CommandWork() as work:
+        work.begin(f"reading {model} and running its samples")
+        result = quantise_file(
+            model,
+            calibration,
+            labels=labels,
+            shapes=read_shapes(shape),
+            values=read_values(value),
+            channel_block=channel_block,
+            search=search,
+            kept=kept,
+            least_decibels=min_db,
+            images=_images(mean, scale, layout),
+            on_step=work.counter("quantising", "steps"),
+        )
     write_model(result, output)
     if as_json:
         print_json(values_of(result), "quantization")
     else:
         print_result(result)
         for line in result.costs.warnings():
-            typer.echo(line, err=True)
-        typer.echo(f"{output}: any ONNX tool opens it; `hilt compile {output} -o FILE.hilt` makes a bundle of it")
+            say_text(line, err=True)
+        say_text(f"{output}: any ONNX tool opens it; `hilt compile {output} -o FILE.hilt` makes a bundle of it")
 
 
 def _images(mean: str, scale: str, layout: str) -> Images | None:
@@ -133,33 +133,33 @@ def print_result(result: Quantisation) -> None:
         listed.add_row(layer.name, layer.op, *cells)
     tables.console().print(listed)
     for note in result.notes:
-        typer.echo(note)
+        say_text(note)
     costs = result.costs
     kind = (
         "held-out samples" if costs.unseen else "samples that also fitted the scales; from eight on half are held out"
     )
     for output in costs.outputs:
-        typer.echo(f"output {output.name}: {output.decibels:.1f} dB above the error of quantising")
-    typer.echo(f"measured on {costs.samples} {kind}")
+        say_text(f"output {output.name}: {output.decibels:.1f} dB above the error of quantising")
+    say_text(f"measured on {costs.samples} {kind}")
     if result.kept:
         names, seconds = ", ".join(node.name for node in result.kept), sum(node.seconds for node in result.kept)
         macs = sum(node.macs for node in result.kept)
         share = 100 * macs / max(macs + sum(layer.macs for layer in costs.layers), 1)
-        typer.echo(
+        say_text(
             f"in float on the processor: {names}; {share:.1f} % of the multiply-accumulates, "
             f"about {1e3 * seconds:,.1f} ms on a {CORTEX_A9.name}"
         )
     if result.equalised:
-        typer.echo("channels were equalised: the float network computes the same with other weights")
+        say_text("channels were equalised: the float network computes the same with other weights")
     agreement = result.agreement
-    typer.echo(
+    say_text(
         f"integer reference against ONNX Runtime: {100 * agreement.equal:.3f} % of {agreement.values:,} int8 values "
         f"equal; {agreement.ties:,} are ties, which VTA rounds up and ONNX to even; "
         f"{agreement.unexplained:,} differ otherwise, by {agreement.largest} at most"
     )
     if result.accuracy is not None:
         accuracy = result.accuracy
-        typer.echo(
+        say_text(
             f"accuracy on {accuracy.samples:,} samples: float {100 * accuracy.float_model:.2f} %, "
             f"quantised {100 * accuracy.quantised_model:.2f} %, integer reference {100 * accuracy.reference:.2f} %"
         )

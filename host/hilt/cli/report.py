@@ -9,6 +9,7 @@ import typer
 
 from hilt import paths
 from hilt.cli.files import output_folder
+from hilt.cli.work import CommandWork
 from hilt.store import Run, Store, database_path
 from hilt.store.identifiers import run_or_campaign
 
@@ -50,7 +51,7 @@ def report(
     from hilt.report.schedule_file import write_schedule
     from hilt.report.trials_file import write_csv, write_parquet
 
-    with Store(database_path(paths.home())) as store:
+    with CommandWork(f"reading {identifier}"), Store(database_path(paths.home())) as store:
         found = run_or_campaign(store, identifier)
         if isinstance(found, Run):
             facts = facts_of_run(store, found)
@@ -62,15 +63,16 @@ def report(
         if facts.result is None:
             raise typer.BadParameter("--schedule is of a campaign; `hilt show RUN` has a run's best configuration")
         write_schedule(schedule, facts.result)
-    if html is not None:
-        write_report(html, facts, static=static)
-    if csv is not None:
-        write_csv(csv, facts.runs)
-    if parquet is not None:
-        write_parquet(parquet, facts.runs)
-    for directory, ending in ((png, ".png"), (svg, ".svg")):
-        if directory is not None:
-            _draw(facts, directory, ending)
+    with CommandWork(f"drawing {identifier}"):
+        if html is not None:
+            write_report(html, facts, static=static)
+        if csv is not None:
+            write_csv(csv, facts.runs)
+        if parquet is not None:
+            write_parquet(parquet, facts.runs)
+        for directory, ending in ((png, ".png"), (svg, ".svg")):
+            if directory is not None:
+                _draw(facts, directory, ending)
     for written in (html, csv, parquet, png, svg, schedule):
         if written is not None:
             typer.echo(str(written))

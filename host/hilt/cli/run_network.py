@@ -13,14 +13,16 @@ from hilt.cli import tables
 from hilt.cli.bundle_text import write_page
 from hilt.cli.files import check_folder
 from hilt.cli.formatting import print_json
+from hilt.cli.prose import say_text
 from hilt.cli.run_options import Wait
+from hilt.cli.work import CommandWork
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from hilt.measure.interfaces import BoardEvent
+    from hilt.measure.interfaces import BoardEvent, Listen
     from hilt.network.profile import Profile
     from hilt_runtime import Bundle
 
@@ -75,10 +77,14 @@ def run_network(
         check_folder(path)
     opened, data = open_bundle(str(bundle))
     inputs = inputs_for(opened, input_file)
-    with BoardRunner(board, tell, wait=wait) as runner:
-        answer = runner.run(opened, data, encode_arrays(inputs, {}), repeat=repeat, keep=verify)
-    graph = graph_of(opened, data)
-    verified = compare(answer.arrays, evaluate(graph, inputs, answer.arrays), graph) if verify else None
+    with CommandWork(f"connecting to {board}") as work:
+        with BoardRunner(board, telling(work), wait=wait) as runner:
+            work.begin("1 inference" if repeat == 1 else f"{repeat:,} inferences")
+            answer = runner.run(opened, data, encode_arrays(inputs, {}), repeat=repeat, keep=verify)
+        graph = graph_of(opened, data)
+        if verify:
+            work.begin("comparing every tensor with the integer reference")
+        verified = compare(answer.arrays, evaluate(graph, inputs, answer.arrays), graph) if verify else None
     outputs = {output["name"]: answer.arrays[output["name"]] for output in opened.outputs}
     if output is not None:
         write_arrays(output, outputs)
@@ -100,10 +106,10 @@ def run_network(
     if profiled:
         print_profile(figures)
     if verified is not None:
-        typer.echo(f"verified: {verified.text}")
-    typer.echo(f"{opened.manifest['name']} on {board}: {latency_text(figures.latency)}")
-    typer.echo(f"the processor's steps: {answer.engine}{_by_numpy(answer.engines)}")
-    typer.echo(runs_text(figures.latency))
+        say_text(f"verified: {verified.text}")
+    say_text(f"{opened.manifest['name']} on {board}: {latency_text(figures.latency)}")
+    say_text(f"the processor's steps: {answer.engine}{_by_numpy(answer.engines)}")
+    say_text(runs_text(figures.latency))
 
 
 def _by_numpy(engines: Mapping[str, str]) -> str:
@@ -127,7 +133,7 @@ def inputs_for(bundle: Bundle, path: Path | None) -> dict[str, NDArray[Any]]:
 
     wanted = bundle.inputs
     if path is None:
-        typer.echo("no --input: the input is random (seed 0)", err=True)
+        say_text("no --input: the input is random (seed 0)", err=True)
         return random_arrays(wanted)
     arrays = read_arrays(path)
     if len(arrays) == len(wanted) == 1:
@@ -178,9 +184,9 @@ def print_profile(figures: Profile) -> None:
     steps.add_row("all", "", f"{latency.crossings + latency.processor:,.1f}")
     tables.console().print(steps)
     if latency.assumed:
-        typer.echo(f"the processor's times: {latency.assumed}")
+        say_text(f"the processor's times: {latency.assumed}")
     if latency.starts:
-        typer.echo(chain_text(figures))
+        say_text(chain_text(figures))
 
 
 def chain_text(figures: Profile) -> str:
@@ -196,7 +202,18 @@ def chain_text(figures: Profile) -> str:
     )
 
 
+def telling(work: CommandWork) -> Listen:
+    """Return a listener to a board: its way to the first inference is the phase of `work`, its faults are printed."""
+
+    def listen(event: BoardEvent) -> None:
+        if event.state == "connecting":
+            work.begin(f"connecting to {event.board}{': ' if event.detail else ''}{event.detail}")
+        tell(event)
+
+    return listen
+
+
 def tell(event: BoardEvent) -> None:
     """Print the board's state on standard error, if it is a fault, or what the board waits for."""
     if event.detail and (event.state in ("lost", "recovering") or event.detail.startswith("waiting: ")):
-        typer.echo(f"{event.board}: {event.state}: {event.detail}", err=True)
+        say_text(f"{event.board}: {event.state}: {event.detail}", err=True)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from hilt.cli.formatting import print_json
+from hilt.cli.work import CommandWork
 
 application = typer.Typer(help="Machine models of bitstreams: fit, predict, choose.", no_args_is_help=True)
 
@@ -24,10 +25,11 @@ def predict_records(
     from hilt.silicon.report import prediction_json, prediction_lines
     from hilt.simulator.builds import shipped_builds
 
-    records = read_records(file)
-    measured, refused = with_programs(records.records)
-    skipped = sorted((*records.skipped, *refused), key=lambda skip: skip.line)
-    predictions = predict(measured, shipped_builds())
+    with CommandWork(f"predicting the records of {file}"):
+        records = read_records(file)
+        measured, refused = with_programs(records.records)
+        skipped = sorted((*records.skipped, *refused), key=lambda skip: skip.line)
+        predictions = predict(measured, shipped_builds())
     if as_json:
         print_json(prediction_json(records, skipped, predictions), "silicon_prediction")
     else:
@@ -72,11 +74,22 @@ def choose_schedules(
 
     Every chosen program runs on the golden model, and its output is compared in full.
     """
-    from hilt.silicon.advice import advice_for_network, advice_for_records, advice_json, advice_lines, total_lines
+    from hilt.silicon.advice import (
+        Advice,
+        advice_for_network,
+        advice_for_records,
+        advice_json,
+        advice_lines,
+        total_lines,
+    )
 
     layers = advice_for_records(records) if records is not None else advice_for_network(network, machine)
-    seen = []
-    for layer in layers:
+    seen: list[Advice] = []
+    while True:
+        with CommandWork(f"choosing the schedule of layer {len(seen) + 1}"):
+            layer = next(layers, None)
+        if layer is None:
+            break
         seen.append(layer)
         if not as_json:
             typer.echo(advice_lines(layer))

@@ -12,6 +12,7 @@ import typer
 from hilt.atomic_write import UnwritableFileError
 from hilt.cli.files import check_folder, replaceable
 from hilt.cli.formatting import print_json
+from hilt.cli.work import CommandWork
 from hilt.simulator.build import BuildError, build
 from hilt.simulator.device import DeviceStatus, MemoryModel, SimulatorError
 from hilt.simulator.driver import Execution
@@ -83,8 +84,10 @@ def sim(
             raise ImageError(f"--waves is of the RTL's signals; the {device} model has none")
         if waves is not None:
             check_folder(waves)
-        library = build(accelerator, device.value, "trace" if waves is not None else "fast")
-        execution = run_images(library, accelerator, images, (address, count), dumps, model, max_cycles, waves)
+        with CommandWork(f"compiling the {device.value} model, once") as work:
+            library = build(accelerator, device.value, "trace" if waves is not None else "fast")
+            work.begin(f"running {count:,} instructions")
+            execution = run_images(library, accelerator, images, (address, count), dumps, model, max_cycles, waves)
     except (ImageError, ParameterError, FieldOverflowError, SimulatorError, UnwritableFileError) as error:
         _fail(_BAD_INPUT, error)
     except (BuildError, MissingToolError) as error:

@@ -10,6 +10,7 @@ import typer
 from hilt.cli import tables
 from hilt.cli.formatting import print_json
 from hilt.cli.tables import column
+from hilt.cli.work import CommandWork
 from hilt.run_choices import SpaceName
 
 if TYPE_CHECKING:
@@ -99,7 +100,8 @@ def _one(
     from hilt.report.space_csv import write_space_csv
     from hilt.schedule.validity_summary import summarize_validity
 
-    summaries = [summarize_validity(workload, accelerator, described, level) for level in levels]
+    with CommandWork(f"checking {len(described):,} configurations"):
+        summaries = [summarize_validity(workload, accelerator, described, level) for level in levels]
     if csv is not None:
         write_space_csv(
             csv, described, next((summary for summary in summaries if summary.checks == "compiler"), summaries[0])
@@ -156,11 +158,14 @@ def _group(
     from hilt.schedule.literature import published_spaces
 
     counted = _GroupCounts(orders)
-    for name, text in group.items():
-        try:
-            counted.add(name, load_workload(text), accelerator, levels)
-        except WorkloadError as error:
-            counted.unsupported[name] = str(error)
+    with CommandWork() as work:
+        advance = work.counter("checking", "workloads")
+        for done, (name, text) in enumerate(group.items()):
+            advance(done, len(group))
+            try:
+                counted.add(name, load_workload(text), accelerator, levels)
+            except WorkloadError as error:
+                counted.unsupported[name] = str(error)
     if as_json:
         print_json(counted.to_dict(published_spaces()), "spaces")
     else:

@@ -12,6 +12,7 @@ from hilt.atomic_write import atomic_write
 from hilt.cli.configuration import configuration_of, memory_of_board
 from hilt.cli.files import check_folder
 from hilt.cli.space import orders_of, space_of
+from hilt.cli.work import CommandWork
 
 
 def trace(
@@ -48,10 +49,11 @@ def trace(
         from hilt.report.perfetto import stage_timeline
         from hilt.simulator.twin import Twin
 
-        twin = Twin(accelerator)
-        fetch_busy = int(twin.predict([program], memory)["fetch"]["busy"][0])
         title = f"{described.name} on {board}"
-        timeline = stage_timeline(title, program.instructions, accelerator, twin.timeline(program, memory), fetch_busy)
+        with CommandWork("timing the program by the twin"):
+            twin = Twin(accelerator)
+            fetch = int(twin.predict([program], memory)["fetch"]["busy"][0])
+            timeline = stage_timeline(title, program.instructions, accelerator, twin.timeline(program, memory), fetch)
         with atomic_write(perfetto) as file:
             file.write(json.dumps(timeline) + "\n")
         typer.echo(f"{perfetto}: {len(program.instructions)} instructions; open it at ui.perfetto.dev")
@@ -61,7 +63,9 @@ def trace(
         from hilt.simulator.build import build
         from hilt.simulator.program_run import run_program
 
-        library = build(accelerator, "rtl", "trace")
-        inputs = make_tensors(described, accelerator, seed=1).inputs
-        execution = run_program(library, program, inputs, memory=memory, waves=waves).execution
+        with CommandWork("compiling the RTL that writes waves, once") as work:
+            library = build(accelerator, "rtl", "trace")
+            work.begin(f"running {len(program.instructions):,} instructions")
+            inputs = make_tensors(described, accelerator, seed=1).inputs
+            execution = run_program(library, program, inputs, memory=memory, waves=waves).execution
         typer.echo(f"{waves}: {execution.status.name.lower()} after {execution.cycles:,} cycles")

@@ -7,7 +7,7 @@ probable end is kept. The error is that of fits which never saw the workload.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -145,12 +145,15 @@ def _at_clock(machine: MachineParameters, factor: float) -> MachineParameters:
     return replace(machine, **values)
 
 
-def calibrate(measurements: Sequence[Measurement], accelerator: Accelerator) -> FittedMachine:
+def calibrate(
+    measurements: Sequence[Measurement], accelerator: Accelerator, on_search: Callable[[int, int], None] | None = None
+) -> FittedMachine:
     """Return the machine that explains the measurements of one bitstream best.
 
     Args:
         measurements: At least FEWEST, of programs for `accelerator`.
         accelerator: The bitstream's geometry, instruction set, bus and stated clock.
+        on_search: Is called with the searches done and their number.
 
     Raises:
         TooFewMeasurementsError: There are fewer.
@@ -160,9 +163,11 @@ def calibrate(measurements: Sequence[Measurement], accelerator: Accelerator) -> 
         raise TooFewMeasurementsError(f"{len(measurements)} measurements; a fit needs {FEWEST}")
     measurements = [measurements[place] for place in _evenly(len(measurements))]
     starts = [_start(name, base, accelerator) for name, base in shipped_builds().machines.items()]
-    start, point = _best(starts, measurements, accelerator, _STEPS)
+    few = len(measurements) < _FEW
+    searched = _counted(on_search, len(starts) + _refits(measurements) * (len(starts) if few else 1))
+    start, point = _best(starts, measurements, accelerator, _STEPS, searched)
     machine, call = start.machine(point)
-    plausible = starts if len(measurements) < _FEW else [start]
+    plausible = starts if few else [start]
     return FittedMachine(
         machine,
         call,
@@ -170,7 +175,7 @@ def calibrate(measurements: Sequence[Measurement], accelerator: Accelerator) -> 
         len(measurements),
         len({item.workload for item in measurements}),
         _rms(log_errors(measurements, machine, call, accelerator)),
-        _unseen_error(plausible, measurements, accelerator),
+        _unseen_error(plausible, measurements, accelerator, searched),
     )
 
 
@@ -189,11 +194,31 @@ def _library(accelerator: Accelerator) -> EventMachine:
     return EventMachine(accelerator)
 
 
+def _counted(report: Callable[[int, int], None] | None, count: int) -> Callable[[], None]:
+    """Return a function that reports one more of `count` searches as done."""
+    done = 0
+
+    def advance() -> None:
+        nonlocal done
+        done += 1
+        if report is not None:
+            report(done, count)
+
+    return advance
+
+
 def _best(
-    starts: Sequence[_Start], measurements: Sequence[Measurement], accelerator: Accelerator, steps: int
+    starts: Sequence[_Start],
+    measurements: Sequence[Measurement],
+    accelerator: Accelerator,
+    steps: int,
+    searched: Callable[[], None],
 ) -> tuple[_Start, Floats]:
     """Return the start with the most probable end, and that end (d,)."""
-    ends = [_search(start, measurements, accelerator, steps) for start in starts]
+    ends = []
+    for start in starts:
+        ends.append(_search(start, measurements, accelerator, steps))
+        searched()
     best = min(range(len(ends)), key=lambda place: ends[place][0])
     return starts[best], ends[best][1]
 
@@ -226,19 +251,27 @@ def _robust(scaled: Floats) -> Floats:
 
 
 def _unseen_error(
-    starts: Sequence[_Start], measurements: Sequence[Measurement], accelerator: Accelerator
+    starts: Sequence[_Start],
+    measurements: Sequence[Measurement],
+    accelerator: Accelerator,
+    searched: Callable[[], None],
 ) -> float | None:
     """Return the error on workloads left out in turn; None with one."""
-    folds = _folds(measurements)
-    if len(folds) < 2:
+    if not _refits(measurements):
         return None
     errors = []
-    for left_out in folds:
+    for left_out in _folds(measurements):
         rest = [item for place, item in enumerate(measurements) if place not in left_out]
-        start, point = _best(starts, rest, accelerator, _REFIT_STEPS)
+        start, point = _best(starts, rest, accelerator, _REFIT_STEPS, searched)
         unseen = [measurements[place] for place in left_out]
         errors.append(log_errors(unseen, *start.machine(point), accelerator))
     return _rms(np.concatenate(errors))
+
+
+def _refits(measurements: Sequence[Measurement]) -> int:
+    """Return how many groups of workloads are left out in turn: none of a single workload."""
+    folds = _folds(measurements)
+    return len(folds) if len(folds) > 1 else 0
 
 
 def _folds(measurements: Sequence[Measurement]) -> list[list[int]]:

@@ -91,6 +91,8 @@ def build(accelerator: Accelerator, form: Form, profile: Profile = "fast") -> Pa
 
 def model_key(accelerator: Accelerator, form: Form, profile: Profile = "fast") -> str:
     """Names a library by its content (sha256, hex): two accelerators with the same key are the same model."""
+    if form == "rtl":
+        toolchain.require("g++", "perl", later=("make",))
     tools = [toolchain.compiler(), toolchain.processor()]
     if form == "rtl":
         tools.append(toolchain.verilator().version)

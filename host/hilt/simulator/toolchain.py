@@ -10,6 +10,7 @@ import platform
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -36,12 +37,17 @@ class Verilator:
         return {**inherited, **({"VERILATOR_ROOT": str(self.root)} if self.root else {})}
 
 
-def require(*tools: str) -> None:
-    """Raises MissingToolError, with all that is missing, where one of these programs is not on PATH."""
-    missing = [tool for tool in tools if shutil.which(tool) is None]
-    if missing:
+def require(*tools: str, later: Sequence[str] = ()) -> None:
+    """Check that these programs are on PATH.
+
+    Raises MissingToolError where one is not. It names all that are missing, those of `later` steps among them, so that
+    one installation is enough.
+    """
+    missing = [tool for tool in (*tools, *later) if shutil.which(tool) is None]
+    if set(missing) & set(tools):
         names = ", ".join(missing)
-        raise MissingToolError(f"{names} not found on PATH; install it (Debian: apt install {' '.join(missing)})")
+        them = "it" if len(missing) == 1 else "them"
+        raise MissingToolError(f"{names} not found on PATH; install {them} (Debian: apt install {' '.join(missing)})")
 
 
 @cache

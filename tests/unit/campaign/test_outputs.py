@@ -1,4 +1,4 @@
-"""The notes on a campaign's AutoTVM log: where TVM cannot use the schedules that hilt found."""
+"""The notes on a campaign's AutoTVM log: where TVM cannot use hilt's schedules; a campaign's end counts them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hilt.campaign.outputs import loss_of_log
+from hilt.campaign.outputs import AutotvmLog, loss_of_log, write_outputs
 from hilt.engine.campaign_results import CampaignResult, load_result
 from hilt.store import Store, database_path
 from tests.unit.report.campaign_store import make
@@ -27,3 +27,17 @@ def test_a_log_with_the_fallback_alone_for_a_layer_names_the_loss_in_tvm(result:
 
 def test_a_log_with_the_best_schedules_needs_no_note(result: CampaignResult) -> None:
     assert loss_of_log(result, {"resnet18.C5": 4_700.5e-6, "resnet18.C10": 352e-6}) == []
+
+
+@pytest.mark.parametrize(("notes", "lines"), [(0, []), (1, ["a note", "prints it"]), (3, ["3 notes", "prints them"])])
+def test_the_end_of_a_campaign_counts_the_notes_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, notes: int, lines: list[str]
+) -> None:
+    campaign, _ = make(tmp_path)
+    log = AutotvmLog(9, {}, [f"conv2d:n=1,ci={each} is slower in TVM" for each in range(notes)])
+    monkeypatch.setattr("hilt.campaign.outputs.write_autotvm_log", lambda *arguments: log)
+    monkeypatch.setattr("hilt.report.html.write_campaign_report", lambda *arguments: None)
+    with Store(database_path(tmp_path)) as store:
+        found = write_outputs(store, campaign.uuid, tmp_path).notes
+    assert len(found) == min(notes, 1) and all(words in found[0] for words in lines)
+    assert not any("conv2d:" in note for note in found)

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hilt.cli.silicon import application
+from hilt.cli.work import CommandWork
 from hilt.engine.errors import MixedBitstreamsError
 from hilt.engine.machine_records import MachineRecords
 from hilt.engine.run_spec import RunSpec, RunTask, make_run
@@ -56,8 +57,11 @@ def recorded(home: Path, count: int) -> Run:
 def test_a_run_gives_its_bitstream_a_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HILT_HOME", str(tmp_path))
     run = recorded(tmp_path, 8)
+    begun: list[str] = []
+    monkeypatch.setattr(CommandWork, "begin", lambda work, phase: begun.append(phase))
     answer = CliRunner().invoke(application, ["fit", run.uuid, "--json"])
     assert answer.exit_code == 0, answer.output
+    assert begun and set(begun) == {f"fitting 8 measurements of bitstream {run.bitstream[:16]}"}
     values = json.loads(answer.stdout)
     assert values["measurements"] == 8 and values["fitted_error"] < 0.01
     fitted = kept_fit(run.bitstream)

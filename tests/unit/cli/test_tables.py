@@ -16,6 +16,7 @@ from hilt.cli.tables import column, table
 from hilt.engine.campaign_results import CampaignResult, LayerResult
 from hilt.schedule.onnx_model import Layer, Network
 from hilt.store import Campaign, RunState, Store, database_path
+from tests.unit.report.campaign_store import make
 from tests.unit.store.examples import run, trial
 
 
@@ -130,3 +131,17 @@ def test_a_models_layers_have_their_nodes_names_and_figures_at_80_columns(narrow
     lines = narrow.getvalue().splitlines()
     assert all(len(line.rstrip()) <= 80 for line in lines) and "best µs" in lines[0] and "gain" in lines[0]
     assert [line.split()[0] for line in lines[1:3]] == ["/layer0/Conv", "resnet18.C5"]
+
+
+def test_a_campaigns_latency_and_gain_are_there_at_60_columns_and_its_budget_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HILT_HOME", str(tmp_path))
+    make(tmp_path)
+    file = io.StringIO()
+    made = Console(file=file, width=60, force_terminal=True, no_color=True, color_system=None)
+    monkeypatch.setattr(tables, "console", lambda: made)
+    assert hilt(["campaigns"]) == 0
+    header, row, *_ = file.getvalue().splitlines()
+    assert {"campaign", "ms", "gain", "state"} <= set(header.split()) and "budget" not in header
+    assert len(row.rstrip()) <= 60 and re.search(r"\d\.\d\d +\d+\.\d\d", row), row

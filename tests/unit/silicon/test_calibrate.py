@@ -60,7 +60,9 @@ def test_twenty_trials_of_two_layers_predict_others_of_an_invented_build(
 ) -> None:
     machine = replace(shipped_builds().machines[NEWER], **changes)
     seen = [item for layer in ("C5", "C9") for item in invented(layer, 10, machine, clock)]
-    fitted = calibrate(seen, ACCELERATOR)
+    searches: list[tuple[int, int]] = []
+    fitted = calibrate(seen, ACCELERATOR, lambda *counts: searches.append(counts))
+    assert searches == [(done, len(searches)) for done in range(1, len(searches) + 1)]
     unseen = [item for layer in ("C2", "C8", "C10", "C11") for item in invented(layer, 6, machine, clock)]
     errors = log_errors(unseen, fitted.machine, fitted.call_seconds, ACCELERATOR)
     assert np.sqrt(np.mean(errors**2)) < 0.04

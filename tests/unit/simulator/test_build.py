@@ -144,6 +144,15 @@ def test_a_missing_tool_is_named_with_its_package(
         build(PYNQ, "golden")
 
 
+def test_all_missing_tools_of_the_rtl_are_named_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingToolError, match=r"g\+\+, perl, make not found .*: apt install g\+\+ perl make\)"):
+        model_key(PYNQ, "rtl")
+    for name in ("g++", "perl"):
+        (tmp_path / name).symlink_to("/bin/true")
+    toolchain.require("g++", "perl", later=("make",))  # a cached library needs no make
+
+
 def test_a_verilator_that_is_missing_or_too_old_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toolchain.importlib.util, "find_spec", lambda _: None)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")

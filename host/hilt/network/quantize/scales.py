@@ -165,14 +165,15 @@ class ScaleSearch:
 
         Args:
             scales: The start.
-            on_step: Is called with inferences done and allowed.
+            on_step: Is called with inferences done, and with them and the most that this round may still make.
         """
         allowed = max(int(_SEARCH_MACS / max(self._macs, 1)), 1)
         best, level, held = scales.copy(), self._measure(scales, self._fitted), self.measure(scales)
         changed = True
         while changed and self._evaluated < allowed:
             changed = False
-            for move in [*((key, "") for key in best.groups), *(("", key) for key in best.weights)]:
+            moves = [*((key, "") for key in best.groups), *(("", key) for key in best.weights)]
+            for place, move in enumerate(moves, 1):
                 for step in (1, -1):
                     if self._evaluated >= allowed:
                         return best
@@ -181,7 +182,8 @@ class ScaleSearch:
                         continue
                     reached = self._measure(candidate, self._fitted)
                     if on_step is not None:
-                        on_step(self._evaluated, allowed)
+                        left = 2 * len(self._fitted.feeds) * (len(moves) - place)
+                        on_step(self._evaluated, min(self._evaluated + left, max(allowed, self._evaluated)))
                     if reached > level + _LEAST_GAIN and (unseen := self.measure(candidate)) > held + _LEAST_GAIN:
                         best, level, held, changed = candidate, reached, unseen, True
                         break

@@ -1,0 +1,27 @@
+"""Sentences of a command: wrapped at spaces on a terminal, one line each elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from hilt.cli.plain_text import plain
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def print_text(console: Console, words: str) -> None:
+    """Print text, wrapped on a terminal; in a file each line stays one."""
+    console.print(plain(words), highlight=False, markup=False, emoji=False, soft_wrap=not console.is_terminal)
+
+
+def say_text(words: str, *, err: bool = False) -> None:
+    """Print text to standard output, or to standard error."""
+    from hilt.cli.plain_console import PlainConsole
+
+    console = PlainConsole(stderr=err)
+    with console.capture() as captured:
+        print_text(console, words)
+    # Through the stream that stands in place of standard error while a line of progress is drawn on it.
+    (sys.stderr if err else sys.stdout).write(captured.get())

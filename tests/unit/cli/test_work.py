@@ -1,0 +1,82 @@
+"""Progress on a real terminal: phase, count and time left on one line; nothing elsewhere."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+from hilt.cli.work import CommandWork
+
+_PROGRAM = """
+import sys, time
+import typer
+from hilt.cli.plain_text import plain_output
+from hilt.cli.prose import say_text
+from hilt.cli.work import CommandWork
+with plain_output():
+    with CommandWork() as work:
+        work.begin("reading x")
+        time.sleep(1.3)
+        say_text("a note", err=True)
+        advance = work.counter("placing", "nodes")
+        for done in range(1, 5):
+            advance(done, 40)
+            time.sleep(0.3)
+    typer.echo("done")
+"""
+
+
+def test_the_line_has_phase_count_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("hilt.cli.work.monotonic", lambda: now[0])
+    work = CommandWork()
+    work.begin("joining layers")
+    assert work.line == "joining layers"
+    now[0] = 3.0
+    assert work.line == "joining layers, 3 s"
+    advance = work.counter("placing", "nodes")
+    advance(0, 4)
+    now[0] = 13.0
+    assert work.line == "placing: 0 of 4 nodes, 10 s"
+    advance(1, 4)
+    assert work.line == "placing: 1 of 4 nodes, 30 s left"
+    advance(4, 4)
+    assert work.line == "placing: 4 of 4 nodes, 10 s", "what follows the last is not silent"
+
+
+@pytest.mark.slow
+def test_a_terminal_sees_it_within_a_second_and_keeps_none_of_it() -> None:
+    pyte = pytest.importorskip("pyte")
+    screen = pyte.Screen(80, 24)
+    stream = pyte.Stream(screen)
+    ours, theirs = pty.openpty()
+    seen = set()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
+    with subprocess.Popen([sys.executable, "-c", _PROGRAM], stdout=theirs, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        while True:
+            try:
+                data = os.read(ours, 65536)
+            except OSError:
+                break
+            stream.feed(data.decode())
+            seen.update(line.rstrip() for line in screen.display)
+    os.close(ours)
+    assert process.returncode == 0
+    assert {"reading x", "reading x, 1 s"} <= seen
+    assert any(line.startswith("placing: ") and line.endswith(" s left") for line in seen), seen
+    assert [line.rstrip() for line in screen.display if line.strip()] == ["a note", "done"]
+
+
+def test_no_terminal_sees_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with CommandWork() as work:
+        work.begin("reading x")
+        advance = work.counter("placing", "nodes")
+        for done in range(10):
+            advance(done, 10)
+    captured = capsys.readouterr()
+    assert captured.out + captured.err == ""
