@@ -10,21 +10,22 @@ import argparse
 import ast
 import math
 import random
-import resource
 import shutil
 import sys
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
+from typing import TypeGuard
 
 from tests.mutation.equivalent import EQUIVALENT
 from tests.mutation.mutants import Mutant, mutants
 from tests.mutation.nearest import nearest_tests, product_files
-from tests.mutation.runner import import_libraries, lines_of_tests, tests_pass
+from tests.mutation.runner import Ran, import_libraries, passing_tests, tests_pass
 
 ROOT = Path(__file__).parents[2]
 TARGETS: dict[str, tuple[str, ...]] = {
@@ -52,12 +53,15 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "host/hilt/tune/annealing.py": ("tests/unit/tune/test_annealing.py",),
     "host/hilt/simulator/image_run.py": ("tests/unit/simulator/test_image_run.py",),
 }
-_SECONDS = 300.0
-"""Seconds for the tests without a mutant."""
+_FILES = 4
+"""Test files that are run at once; the mutants that they do not notice go on to the next ones."""
+_ROUNDS = 3
+_SECONDS = 240.0
+"""Seconds of processor time for the tests of a round without a mutant."""
 _PATIENCE = 3.0
 """A mutant hangs, which counts as noticed, if its tests take so many times as long, and ten seconds more.
 
-The same holds for their processor time, and two seconds more: an endless loop ends early on a busy machine.
+It may be a busy machine: it hangs too if they take so many times their processor time, and ten seconds more.
 """
 
 
@@ -70,7 +74,7 @@ class Noticed:
     survivors: tuple[Mutant, ...]
     seconds: float
     problem: str = ""
-    """Why none was tried."""
+    """Why it was tried with fewer tests."""
 
 
 def main() -> int:
@@ -86,7 +90,7 @@ def main() -> int:
         parser.error(f"there is no file {unknown[0]}")
     import_libraries()
     drawn = _of_files(options.files, options.limit, options.seed) if options.files else _of_all(options)
-    print(f"{'file':48} {'mutants':>7} {'noticed':>7} {'s':>5}")
+    print(f"{'file':48} {'mutants':>7} {'noticed':>7} {'s':>5}", flush=True)
     with ProcessPoolExecutor(options.jobs, get_context("fork")) as pool:
         found = []
         for each in pool.map(_try, drawn.items()):
@@ -112,7 +116,10 @@ def _of_all(options: argparse.Namespace) -> dict[str, list[Mutant]]:
     drawn: dict[str, list[Mutant]] = defaultdict(list)
     for name, mutant in random.Random(options.seed).sample(every, min(options.total, len(every))):
         drawn[name].append(mutant)
-    print(f"{min(options.total, len(every))} of {len(every):,} mutants in {len(drawn)} files, seed {options.seed}")
+    print(
+        f"{min(options.total, len(every))} of {len(every):,} mutants in {len(drawn)} files, seed {options.seed}",
+        flush=True,
+    )
     return dict(sorted(drawn.items()))
 
 
@@ -143,37 +150,69 @@ def _print_folders(found: list[Noticed]) -> None:
 
 def _try(drawn: tuple[str, list[Mutant]]) -> Noticed:
     """Return how the nearest tests of a file take its mutants. A file without tests notices none."""
-    name, of_file = drawn
+    name, alive = drawn
     began = time.monotonic()
-    source = (ROOT / name).read_text(encoding="utf-8")
     tests = TARGETS.get(name) or nearest_tests(name)
-    if not tests:
-        return Noticed(name, len(of_file), tuple(of_file), 0.0, "no test imports it")
-    survivors = []
+    left_out: list[str] = []
     with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
-        copied = _copy_package(name, Path(folder))
-        started, processor = time.monotonic(), _processor_of_children()
-        if not tests_pass(Path(folder), tests, _SECONDS, traced=copied):
-            return Noticed(name, 0, (), time.monotonic() - began, "its tests fail without any mutant")
-        seconds = 10.0 + _PATIENCE * (time.monotonic() - started)
-        processor = math.ceil(2.0 + _PATIENCE * (_processor_of_children() - processor))
-        ran = lines_of_tests(Path(folder))
-        for mutant in of_file:
-            copied.write_text(mutant.source, encoding="utf-8")
-            if tests_pass(Path(folder), line_runners(mutant.line, source, ran) or tests, seconds, processor):
-                survivors.append(mutant)
-    return Noticed(name, len(of_file), tuple(survivors), time.monotonic() - began)
+        trial = Trial(Path(folder), _copy_package(name, Path(folder)), (ROOT / name).read_text(encoding="utf-8"))
+        for first in range(0, min(len(tests), _FILES * _ROUNDS), _FILES):
+            if alive:
+                alive, others = trial.survivors(alive, tests[first : first + _FILES])
+                left_out += others
+    problem = f"{len(left_out)} tests fail without any mutant: {left_out[0]}" if left_out else ""
+    problem = problem if tests else "no test imports it"
+    return Noticed(name, len(drawn[1]), tuple(alive), time.monotonic() - began, problem)
 
 
-def line_runners(line: int, source: str, ran: dict[str, set[int]]) -> list[str]:
-    """Return the tests that ran the statement of a line. Empty: it runs at import, or in other processes only."""
-    statements = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.stmt)]
+@dataclass(frozen=True)
+class Trial:
+    """A copy of the sources in which one file is changed."""
+
+    folder: Path
+    copied: Path
+    source: str
+
+    def survivors(self, alive: Sequence[Mutant], tests: Sequence[str]) -> tuple[list[Mutant], list[str]]:
+        """Return the mutants that some test files do not notice, and their tests that fail without any."""
+        self.copied.write_text(self.source, encoding="utf-8")
+        passed, others = passing_tests(self.folder, tests, _SECONDS, self.copied)
+        return [mutant for mutant in alive if not self._is_noticed(mutant, passed)], others
+
+    def _is_noticed(self, mutant: Mutant, passed: dict[str, Ran]) -> bool:
+        runners = line_runners(mutant.line, self.source, passed) or list(passed)
+        if not runners:
+            return False
+        quickest = sorted(runners, key=lambda test: passed[test].seconds)
+        seconds = 10.0 + _PATIENCE * sum(passed[test].seconds for test in quickest)
+        self.copied.write_text(mutant.source(self.source), encoding="utf-8")
+        return not tests_pass(self.folder, quickest, 3 * seconds, math.ceil(seconds))
+
+
+def line_runners(line: int, source: str, ran: Mapping[str, Ran]) -> list[str]:
+    """Return the tests that ran the statement of a line; those that ran a use of it where it makes a global.
+
+    Empty: it runs at import, or in other processes only.
+    """
+    tree = ast.parse(source)
+    statements = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
     around = [node for node in statements if _first_line(node) <= line <= (node.end_lineno or node.lineno)]
     innermost = min(around, key=lambda node: (node.end_lineno or node.lineno) - node.lineno)
     body = getattr(innermost, "body", None)
     end = body[0].lineno - 1 if body else innermost.end_lineno or innermost.lineno
     there = set(range(innermost.lineno, max(end, line) + 1))
-    return [name for name, lines in ran.items() if lines & there]
+    if innermost in tree.body and not body:
+        there |= _uses(tree, {node.id for node in ast.walk(innermost) if _is_stored(node)})
+    return [name for name, test in ran.items() if test.lines & there]
+
+
+def _uses(tree: ast.Module, names: set[str]) -> set[int]:
+    """Return the lines that read one of these global names."""
+    return {node.lineno for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in names}
+
+
+def _is_stored(node: ast.AST) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
 
 
 def _first_line(node: ast.stmt) -> int:
@@ -181,23 +220,17 @@ def _first_line(node: ast.stmt) -> int:
     return min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", []))])
 
 
-def _processor_of_children() -> float:
-    """Return the processor time of all ended children, in seconds."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
 def _line(mutant: Mutant) -> int:
     return mutant.line
 
 
 def _copy_package(name: str, folder: Path) -> Path:
-    """Copy the package of a file with the files that it reads, and return the copy of the file."""
+    """Copy the package of a file, link all other files beside it, and return the copy of the file."""
     top = Path(name).parts[0]
     shutil.copytree(ROOT / top, folder / top, ignore=shutil.ignore_patterns("__pycache__"))
-    for other in ("host", "board", "hls", "bitstreams", "docs", "tests", "README.md", "pyproject.toml"):
-        if not (folder / other).exists():
-            (folder / other).symlink_to(ROOT / other)
+    for other in ROOT.iterdir():
+        if not (folder / other.name).exists():
+            (folder / other.name).symlink_to(other)
     return folder / name
 
 

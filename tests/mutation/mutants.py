@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
-import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
+from itertools import islice
+
+from tests.mutation.without_effect import without_effect
 
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
@@ -30,35 +32,41 @@ _OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
     ast.BitAnd: ast.BitOr,
     ast.BitOr: ast.BitAnd,
 }
-_LOGGING = ("_LOG.", "log.")
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One changed source, with its line and a word for the change."""
+    """One change of a source: its line, a word for it, and its place in the tree."""
 
     line: int
     change: str
-    source: str
+    node: int
+    """The number of the changed node in the walk of the tree."""
+    number: int
+    """The number of the change among those of the node."""
+
+    def source(self, original: str) -> str:
+        """Return the changed source."""
+        tree = ast.parse(original)
+        node = next(islice(ast.walk(tree), self.node, None))
+        _, _, apply = list(_changes_of(node))[self.number]
+        apply()
+        return ast.unparse(ast.fix_missing_locations(tree))
 
 
 def mutants(source: str) -> Iterator[Mutant]:
     """Yield every mutant of a module: comparisons, operators, constants, conditions and statements, one at a time."""
     tree = ast.parse(source)
-    skipped = _positions_in_annotations(tree)
+    skipped = without_effect(tree)
     for position, node in enumerate(ast.walk(tree)):
-        if position in skipped:
+        if node in skipped:
             continue
-        for number in range(len(list(_changes_of(node)))):
-            changed = copy.deepcopy(tree)
-            here = list(ast.walk(changed))[position]
-            line, name, apply = list(_changes_of(here))[number]
-            apply()
-            yield Mutant(line, name, ast.unparse(ast.fix_missing_locations(changed)))
+        for number, (line, name, _) in enumerate(_changes_of(node, skipped)):
+            yield Mutant(line, name, position, number)
 
 
-def _changes_of(node: ast.AST) -> Iterator[tuple[int, str, Callable[[], object]]]:
-    """Yield the line, the name and the function of each change of a node."""
+def _changes_of(node: ast.AST, skipped: Container[ast.AST] = ()) -> Iterator[tuple[int, str, Callable[[], object]]]:
+    """Yield the line, the name and the function of each change of a node; no `skipped` statement is dropped."""
     line: int = getattr(node, "lineno", 1)
     if isinstance(node, ast.Compare):
         for index, operator in enumerate(node.ops):
@@ -82,7 +90,7 @@ def _changes_of(node: ast.AST) -> Iterator[tuple[int, str, Callable[[], object]]
     bodies = [getattr(node, name, None) for name in ("body", "orelse", "finalbody")]
     for body in (body for body in bodies if isinstance(body, list)):
         for index, statement in enumerate(body):
-            if _is_effect(statement):
+            if _is_effect(statement) and statement not in skipped:
                 text = ast.unparse(statement).splitlines()[0][:50]
                 yield statement.lineno, f"without {text}", lambda b=body, i=index: b.__setitem__(i, ast.Pass())
 
@@ -93,18 +101,7 @@ def _twice_not(node: ast.UnaryOp) -> None:
 
 
 def _is_effect(statement: ast.stmt) -> bool:
-    """Return whether a statement is a call or an assignment whose loss should show; logging need not."""
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call | ast.Await):
-        return not ast.unparse(statement).removeprefix("await ").startswith(_LOGGING)
+    """Return whether a statement is a call or an assignment whose loss should show."""
+    if isinstance(statement, ast.Expr):
+        return isinstance(statement.value, ast.Call | ast.Await)
     return isinstance(statement, ast.AugAssign | ast.Raise)
-
-
-def _positions_in_annotations(tree: ast.Module) -> set[int]:
-    """Return the positions, in the walk of a tree, of the nodes that annotations hold: they change nothing."""
-    annotations: set[int] = set()
-    for node in ast.walk(tree):
-        for name in ("annotation", "returns"):
-            part = getattr(node, name, None)
-            if part is not None:
-                annotations |= {id(each) for each in ast.walk(part)}
-    return {position for position, node in enumerate(ast.walk(tree)) if id(node) in annotations}

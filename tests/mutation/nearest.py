@@ -1,14 +1,14 @@
-"""The nearest tests of a product file: those of its folder that import it."""
+"""The nearest tests of a product file, by imports and by the names that they use."""
 
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("host/hilt", "board/hilt_board", "board/hilt_runtime", "board/hilt_virtual_board")
-_MOST_FILES = 8
 _MOST_STEPS = 3
 """Imports between a test and a file, such as test -> package -> module -> its private part."""
 
@@ -21,23 +21,37 @@ def product_files() -> list[str]:
 
 
 def nearest_tests(name: str) -> tuple[str, ...]:
-    """Return at most eight test files for a product file: those named like it, then those that import it.
+    """Return the test files of a product file, nearest first.
 
-    Where no test imports it, those that import what imports it.
+    Those that import it, in the order of `_distance`, then those that import what imports it, and so on.
     """
-    module = _module_of(name)
-    targets = {module}
+    targets = {_module_of(name)}
+    found: list[str] = []
     for _ in range(_MOST_STEPS):
-        found = [test for test, imported in _imports_of_tests().items() if imported & targets]
-        if found:
-            return tuple(sorted(found, key=lambda test: _distance(test, name))[:_MOST_FILES])
+        more = [test for test, imported in _imports_of_tests().items() if imported & targets and test not in found]
+        found += sorted(more, key=lambda test: _distance(test, name))
         targets |= {other for other, imported in _imports_of_product().items() if imported & targets}
-    return ()
+    return tuple(found)
 
 
-def _distance(test: str, name: str) -> tuple[bool, bool, int, str]:
+def _distance(test: str, name: str) -> tuple[bool, bool, int, int, str]:
+    """Return the order of a test: named like the file, in a folder named like its, with more of its names, short."""
     parts, path = Path(test).parts, Path(name)
-    return path.stem not in Path(test).stem, path.parent.name not in parts, (ROOT / test).stat().st_size, test
+    unnamed = -len(_public_names(name) & _words(test))
+    return path.stem not in Path(test).stem, path.parent.name not in parts, unnamed, (ROOT / test).stat().st_size, test
+
+
+@cache
+def _public_names(name: str) -> frozenset[str]:
+    """Return the functions, classes and methods of a file that its users call."""
+    nodes = ast.walk(ast.parse((ROOT / name).read_text(encoding="utf-8")))
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return frozenset(node.name for node in nodes if isinstance(node, kinds) and not node.name.startswith("_"))
+
+
+@cache
+def _words(test: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", (ROOT / test).read_text(encoding="utf-8")))
 
 
 @cache

@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -21,7 +22,7 @@ import pytest
 _PLUGINS = ("pytest_asyncio.plugin", "pytest_timeout", "_hypothesis_pytestplugin")
 _LIBRARIES = ("numpy", "hypothesis", "asyncssh", "paramiko", "labgrid", "rich.console", "sqlite3", *_PLUGINS)
 """Imported once by the parent. Nothing of hilt is among them: each child imports the copy that holds its mutant."""
-_LINES = "lines.json"
+_RECORD = "tests.jsonl"
 
 
 def import_libraries() -> None:
@@ -32,13 +33,41 @@ def import_libraries() -> None:
             importlib.import_module(name)
 
 
+@dataclass(frozen=True)
+class Ran:
+    """A test that passed without any mutant."""
+
+    lines: frozenset[int]
+    """The lines of the traced source that it ran."""
+    seconds: float
+
+
+def passing_tests(folder: Path, tests: Sequence[str], seconds: float, traced: Path) -> tuple[dict[str, Ran], list[str]]:
+    """Run all tests of some files in a child that imports from `folder`; return those that passed, and the others.
+
+    The child is ended after so many seconds of processor time, or ten times as many: the tests that came before count.
+    """
+    record = folder / _RECORD
+    record.unlink(missing_ok=True)
+    tests_pass(folder, tests, 10 * seconds, int(seconds), traced)
+    passed: dict[str, Ran] = {}
+    others: list[str] = []
+    for line in record.read_text(encoding="utf-8").splitlines() if record.exists() else []:
+        test = json.loads(line)
+        if test["passed"]:
+            passed[test["name"]] = Ran(frozenset(test["lines"]), test["seconds"])
+        else:
+            others.append(test["name"])
+    return passed, others
+
+
 def tests_pass(
     folder: Path, tests: Sequence[str], seconds: float, processor: int = 600, traced: Path | None = None
 ) -> bool:
-    """Return whether the tests pass in a child that imports from `folder`.
+    """Return whether the tests pass in a child that imports from `folder`; the first that fails ends it.
 
     A child fails that takes more than `seconds`, or more than `processor` seconds of processor time, as an endless
-    loop does. `traced` is a source whose lines are recorded for `lines_of_tests`.
+    loop does. `traced` is a source whose lines are recorded for `passing_tests`; then no failure ends the child.
     """
     child = os.fork()
     if child == 0:
@@ -57,20 +86,17 @@ def tests_pass(
     return bool(ended) and os.waitstatus_to_exitcode(status) == 0
 
 
-def lines_of_tests(folder: Path) -> dict[str, set[int]]:
-    """Return the lines that each test ran, by node id, after `tests_pass` with `traced`."""
-    recorded: dict[str, list[int]] = json.loads((folder / _LINES).read_text(encoding="utf-8"))
-    return {name: set(lines) for name, lines in recorded.items()}
-
-
 class _LineRecorder:
     """A plugin of pytest. The lines of a fixture count for every test of its file, since later tests share it."""
 
-    def __init__(self, traced: Path) -> None:
+    def __init__(self, traced: Path, record: Path) -> None:
         self._traced = str(traced)
+        self._record = record
         self._lines: set[int] = set()
         self._shared: dict[str, set[int]] = {}
-        self._of_tests: dict[str, set[int]] = {}
+        self._of_test: set[int] = set()
+        self._passed = True
+        self._seconds = 0.0
 
     def __enter__(self) -> None:
         threading.settrace(self._trace)
@@ -91,18 +117,20 @@ class _LineRecorder:
         self._lines.clear()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.when == "setup":
-            self._shared.setdefault(report.nodeid.partition("::")[0], set()).update(self._lines)
-        else:
-            self._of_tests.setdefault(report.nodeid, set()).update(self._lines)
+        shared = self._shared.setdefault(report.nodeid.partition("::")[0], set())
+        (shared if report.when == "setup" else self._of_test).update(self._lines)
         self._lines.clear()
+        self._passed = self._passed and report.passed
+        self._seconds += report.duration
+        if report.when == "teardown":
+            self._write(report.nodeid, shared)
 
-    def write(self, path: Path) -> None:
-        found = {
-            name: sorted(lines | self._shared.get(name.partition("::")[0], set()))
-            for name, lines in self._of_tests.items()
-        }
-        path.write_text(json.dumps(found), encoding="utf-8")
+    def _write(self, name: str, shared: set[int]) -> None:
+        lines = sorted(self._of_test | shared)
+        test = {"name": name, "lines": lines, "passed": self._passed, "seconds": self._seconds}
+        with self._record.open("a", encoding="utf-8") as record:
+            record.write(json.dumps(test) + "\n")
+        self._of_test, self._passed, self._seconds = set(), True, 0.0
 
 
 def _run(folder: Path, tests: Sequence[str], traced: Path | None) -> None:
@@ -120,13 +148,12 @@ def _run(folder: Path, tests: Sequence[str], traced: Path | None) -> None:
         for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
             del sys.modules[name]
         plugins = [word for plugin in _PLUGINS for word in ("-p", plugin)]
-        arguments = ["-x", "-q", "-p", "no:cacheprovider", *plugins, *tests]
+        arguments = ["-q", "-p", "no:cacheprovider", *plugins, *tests]
         if traced is None:
-            status = int(pytest.main(arguments))
+            status = int(pytest.main(["-x", *arguments]))
         else:
-            recorder = _LineRecorder(traced)
+            recorder = _LineRecorder(traced, folder / _RECORD)
             with recorder:
-                status = int(pytest.main(arguments, plugins=[recorder]))
-            recorder.write(folder / _LINES)
+                status = int(pytest.main(["--continue-on-collection-errors", *arguments], plugins=[recorder]))
     finally:
         os._exit(status)

@@ -9,6 +9,8 @@ import pytest
 from tests.mutation.__main__ import line_runners
 from tests.mutation.equivalent import EQUIVALENT
 from tests.mutation.mutants import mutants
+from tests.mutation.nearest import ROOT, nearest_tests
+from tests.mutation.runner import Ran
 
 SOURCE = '''
 def clamp(value: int, high: int = 7) -> int:
@@ -25,13 +27,14 @@ def test_each_change_is_made_once() -> None:
     changes = sorted(mutant.change for mutant in made)
     wanted = ["1 -> 2", "3 -> 4", "7 -> 8", "And -> Or", "Eq -> NotEq", "GtE -> Gt", "Sub -> Add"]
     assert changes == sorted([*wanted, "condition -> False", "not -> ", "without note(value)"])
-    assert len({mutant.source for mutant in made}) == len(made)
-    for mutant in made:
-        compile(mutant.source, "mutant", "exec")
+    sources = {mutant.source(SOURCE) for mutant in made}
+    assert len(sources) == len(made)
+    for source in sources:
+        compile(source, "mutant", "exec")
 
 
 def test_a_change_does_as_its_name_says() -> None:
-    by_change = {mutant.change: mutant.source for mutant in mutants(SOURCE)}
+    by_change = {mutant.change: mutant.source(SOURCE) for mutant in mutants(SOURCE)}
     assert "value > high" in by_change["GtE -> Gt"]
     assert "not not value == 3" in by_change["not -> "]
     assert "note" not in by_change["without note(value)"]
@@ -42,6 +45,44 @@ def test_annotations_are_left_alone() -> None:
     assert list(mutants("held: int | None = None\ndef f(a: int | str) -> int | None: ...\n")) == []
 
 
+UNSEEN = (
+    "_LOG.warning('lost %d', 3 + 4)",
+    "async def f():\n    await self._log.debug(1)",
+    "if TYPE_CHECKING:\n    HIGH = 3",
+    "__all__ = ['a'][0:1]",
+    "Text = TypeVar('Text', bound=3)",
+    "value = cast(list[3], other)",
+    "class Shown(Protocol):\n    def size(self) -> int:\n        return 3",
+    "@overload\ndef f(a: int = 3): ...",
+    "@dataclass(frozen=True, slots=True)\nclass A: ...",
+    "@lru_cache(maxsize=64)\ndef f(): ...",
+    "pairs = list(zip(a, b, strict=True))",
+)
+SEEN = (
+    "log.write(3)",
+    "_LOG.propagate = False",
+    "@dataclass(eq=False)\nclass A: ...",
+    "value = cast(int, 3)",
+    "class Kept(Base):\n    size = 3",
+    "pairs = sum(a, start=3)",
+)
+
+
+@pytest.mark.parametrize("source", UNSEEN)
+def test_what_no_test_can_notice_is_not_drawn(source: str) -> None:
+    assert [mutant.change for mutant in mutants(source)] == []
+
+
+@pytest.mark.parametrize("source", SEEN)
+def test_what_is_like_it_and_can_be_noticed_is_drawn(source: str) -> None:
+    assert list(mutants(source))
+
+
+def test_a_dropped_log_line_is_none_and_its_neighbour_is_one() -> None:
+    source = "def f():\n    _LOG.info('begun')\n    begin()\n"
+    assert [mutant.change for mutant in mutants(source)] == ["without begin()"]
+
+
 @pytest.mark.parametrize("name", EQUIVALENT)
 def test_each_equivalent_mutant_is_one(name: str) -> None:
     source = (Path(__file__).parents[2] / name).read_text(encoding="utf-8")
@@ -50,8 +91,27 @@ def test_each_equivalent_mutant_is_one(name: str) -> None:
     assert EQUIVALENT[name].keys() <= made
 
 
+def ran(**tests: set[int]) -> dict[str, Ran]:
+    return {name: Ran(frozenset(lines), 1.0) for name, lines in tests.items()}
+
+
 def test_the_line_of_a_decorator_runs_at_import() -> None:
     source = "@mark(True)\ndef one() -> int:\n    return 1\n"
-    ran = {"test_one": {3}, "test_two": {2}}
-    assert line_runners(1, source, ran) == ["test_two"]
-    assert line_runners(3, source, ran) == ["test_one"]
+    tests = ran(test_one={3}, test_two={2})
+    assert line_runners(1, source, tests) == ["test_two"]
+    assert line_runners(3, source, tests) == ["test_one"]
+
+
+def test_a_global_belongs_to_the_tests_that_read_it() -> None:
+    source = "HIGH = 3\n\ndef clamp(value):\n    return min(value, HIGH)\n\ndef double(value):\n    return 2 * value\n"
+    assert line_runners(1, source, ran(test_clamp={4}, test_double={7})) == ["test_clamp"]
+    assert line_runners(1, source, ran(test_double={7})) == []
+
+
+def test_the_tests_of_a_file_are_those_that_import_it_nearest_first() -> None:
+    tests = nearest_tests("host/hilt/engine/pace.py")
+    assert tests[0] == "tests/unit/engine/test_pace.py"
+    direct = [test for test in tests if "hilt.engine.pace import" in (ROOT / test).read_text(encoding="utf-8")]
+    assert set(tests[: len(direct)]) == set(direct)
+    assert "tests/unit/engine/test_loop.py" in tests, "it imports the loop, which imports the statistics, and these it"
+    assert "tests/unit/hls/test_nothing.py" not in tests and len(tests) == len(set(tests))

@@ -22,23 +22,27 @@ def test_double():
 PROGRAM = """
 import json, sys
 from pathlib import Path
-from tests.mutation.runner import import_libraries, lines_of_tests, tests_pass
+from tests.mutation.runner import import_libraries, passing_tests
 folder = Path(sys.argv[1])
 import_libraries()
-passed = tests_pass(folder, ["test_small.py"], 60.0, traced=folder / "host" / "small.py")
-print(json.dumps([passed, {name: sorted(lines) for name, lines in lines_of_tests(folder).items()}]))
+passed, others = passing_tests(folder, ["test_broken.py", "test_small.py"], 60.0, folder / "host" / "small.py")
+print(json.dumps([{name: sorted(test.lines) for name, test in passed.items()}, others]))
 """
+LINES = {"test_small.py::test_clamp": [4, 5], "test_small.py::test_double": [8, 9]}
 
 
 @pytest.mark.parametrize(
-    ("module", "passes"), [(MODULE, True), (MODULE.replace("2 *", "3 *"), False)], ids=["passes", "fails"]
+    ("module", "failing"),
+    [(MODULE, []), (MODULE.replace("(value, HIGH)", "(HIGH)"), ["test_small.py::test_clamp"])],
+    ids=["passes", "fails"],
 )
-def test_a_line_belongs_to_the_tests_that_run_it_and_an_import_to_none(
-    tmp_path: Path, module: str, passes: bool
+def test_a_line_belongs_to_the_passing_tests_that_run_it_and_an_import_to_none(
+    tmp_path: Path, module: str, failing: list[str]
 ) -> None:
     (tmp_path / "host").mkdir()
     (tmp_path / "host" / "small.py").write_text(module)
     (tmp_path / "test_small.py").write_text(TESTS)
+    (tmp_path / "test_broken.py").write_text("import absent\n")
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(tmp_path)],
         cwd=Path(__file__).parents[2],
@@ -46,5 +50,5 @@ def test_a_line_belongs_to_the_tests_that_run_it_and_an_import_to_none(
         text=True,
         timeout=100,
     )
-    lines = {"test_small.py::test_clamp": [4, 5], "test_small.py::test_double": [8, 9]}
-    assert json.loads(done.stdout) == [passes, lines], done.stderr
+    lines = {name: of_test for name, of_test in LINES.items() if name not in failing}
+    assert json.loads(done.stdout) == [lines, failing], done.stderr

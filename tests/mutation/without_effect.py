@@ -1,0 +1,76 @@
+"""The parts of a module whose change no test can notice: types, log lines, and what only checks right code."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+_LEVELS = ("debug", "info", "warning", "error", "exception", "critical", "log")
+_OF_TYPES = ("cast", "TypeVar", "NewType", "ParamSpec")
+_DATACLASS_RULES = ("frozen", "slots", "repr", "kw_only")
+"""The type checker holds `frozen` and `kw_only`; no result depends on `slots` and `repr`."""
+_CACHES = ("cache", "lru_cache")
+
+
+def without_effect(tree: ast.Module) -> set[ast.AST]:
+    """Return the nodes of a module, with all nodes below them, that change no result of right code."""
+    found: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        for part in _parts(node):
+            found.update(ast.walk(part))
+    return found
+
+
+def _parts(node: ast.AST) -> Iterator[ast.AST]:
+    for name in ("annotation", "returns"):
+        part = getattr(node, name, None)
+        if part is not None:
+            yield part
+    if isinstance(node, ast.ClassDef):
+        yield from _of_class(node)
+    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        yield from (each for each in node.decorator_list if _name(each) in _CACHES)
+        if any(_name(each) == "overload" for each in node.decorator_list):
+            yield node
+    elif isinstance(node, ast.If):
+        if _name(node.test) == "TYPE_CHECKING":
+            yield node
+    elif isinstance(node, ast.Expr):
+        call = node.value.value if isinstance(node.value, ast.Await) else node.value
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and _is_log_line(call.func):
+            yield node
+    elif isinstance(node, ast.Assign):
+        if any(_name(target) == "__all__" for target in node.targets):
+            yield node
+    elif isinstance(node, ast.Call):
+        yield from _of_call(node)
+
+
+def _of_class(node: ast.ClassDef) -> Iterator[ast.AST]:
+    if any(_name(base) == "Protocol" for base in node.bases):
+        yield node
+    for decorator in node.decorator_list:
+        if isinstance(decorator, ast.Call) and _name(decorator) == "dataclass":
+            yield from (keyword for keyword in decorator.keywords if keyword.arg in _DATACLASS_RULES)
+
+
+def _of_call(node: ast.Call) -> Iterator[ast.AST]:
+    if _name(node) in _OF_TYPES:
+        yield from node.args[:1] if _name(node) == "cast" else (node,)
+    elif _name(node) == "zip":
+        yield from (keyword for keyword in node.keywords if keyword.arg == "strict")
+
+
+def _name(node: ast.AST) -> str:
+    """Return the last word of a name, an attribute, a subscripted or a called one."""
+    if isinstance(node, ast.Call):
+        return _name(node.func)
+    if isinstance(node, ast.Subscript):
+        return _name(node.value)
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_log_line(method: ast.Attribute) -> bool:
+    return method.attr in _LEVELS and _name(method.value).strip("_").lower() in ("log", "logger", "logging")
