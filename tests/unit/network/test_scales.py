@@ -1,0 +1,99 @@
+"""The limits of VTA's shifts and sums on the scales of a quantised model, by arithmetic on small graphs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from hilt.network.onnx_graph import OnnxGraph
+from hilt.network.quantize.qdq import Scales
+from hilt.network.quantize.regions import Regions, find_regions
+from hilt.network.quantize.scales import layer_macs, make_feasible
+
+from .models import canonical, model_of
+
+CHANNELS = 4
+
+
+def graph_of(bias: float | None = None, residual: bool = False) -> tuple[OnnxGraph, Regions]:
+    """Return a convolution of x (1, 4, 6, 6) with a largest bias; `residual` adds a tensor r to its sums."""
+    weights = np.ones((CHANNELS, CHANNELS, 3, 3), dtype=np.float32)
+    constants = {"w": weights}
+    if bias is not None:
+        constants["b"] = np.array([0, bias, -bias / 2, 0], dtype=np.float32)
+    node = helper.make_node("Conv", ["x", *constants], ["y"], name="conv", kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+    graph = canonical(model_of([node], {"x": (1, CHANNELS, 6, 6)}, constants))
+    regions = find_regions(graph)
+    (layer,) = regions.layers
+    assert (layer.data, layer.output, layer.residual) == ("x", "y", "")
+    if residual:
+        regions.layers = [replace(layer, residual="r")]
+        regions.groups["r"] = "r"
+    return graph, regions
+
+
+def fitted(
+    graph: OnnxGraph, regions: Regions, weights: list[int], **exponents: int
+) -> tuple[list[int], dict[str, int]]:
+    """Return the exponents of the weights and of x and y after `make_feasible`."""
+    (layer,) = regions.layers
+    scales = Scales({regions.groups[name]: value for name, value in exponents.items()}, {layer.node.name: weights})
+    make_feasible(graph, regions, scales)
+    once = scales.copy()
+    make_feasible(graph, regions, once)
+    assert once == scales, "the second time finds nothing to change"
+    return scales.weights[layer.node.name], {name: scales.groups[regions.groups[name]] for name in exponents}
+
+
+@pytest.mark.parametrize("bias", [1.0, 1.5, 2.0, 1000.0, 2.0**20, 0.3])
+def test_a_bias_keeps_below_28_bits_of_its_sums(bias: float) -> None:
+    graph, regions = graph_of(bias)
+    (finest, *others), _ = fitted(graph, regions, [60, 60, 60, 60], x=5, y=0)
+    assert others == [finest] * 3
+    integer = bias * 2.0 ** (finest + 5)
+    assert 2**27 < integer <= 2**28, "the next finer scale is over the limit, and this one is not"
+
+
+def test_only_the_weights_over_the_limit_change() -> None:
+    graph, regions = graph_of(2.0)
+    weights, _ = fitted(graph, regions, [3, 60, 21, 22], x=6, y=0)
+    assert weights == [3, 21, 21, 21], "28 bits less 6 of the data less 1 of the bias"
+
+
+@pytest.mark.parametrize("bias", [None, 0.0])
+def test_weights_without_a_bias_have_no_limit_of_its(bias: float | None) -> None:
+    graph, regions = graph_of(bias)
+    weights, found = fitted(graph, regions, [26, 26, 26, 26], x=5, y=3)
+    assert weights == [26] * 4 and found == {"x": 5, "y": 3}
+
+
+def test_an_output_is_no_finer_than_its_coarsest_sum() -> None:
+    graph, regions = graph_of()
+    assert fitted(graph, regions, [2, 3, 4, 5], x=1, y=7) == ([2, 3, 4, 5], {"x": 1, "y": 3})
+    assert fitted(graph, regions, [2, 3, 4, 5], x=1, y=3)[1]["y"] == 3
+    assert fitted(graph, regions, [2, 3, 4, 5], x=1, y=2)[1]["y"] == 2
+
+
+def test_an_output_is_at_most_31_shifts_from_its_finest_sum() -> None:
+    graph, regions = graph_of()
+    assert fitted(graph, regions, [20, 30, 20, 20], x=6, y=3)[1]["y"] == 5
+    assert fitted(graph, regions, [20, 30, 20, 20], x=6, y=5)[1]["y"] == 5
+
+
+def test_a_residual_is_at_most_20_shifts_from_its_finest_sum() -> None:
+    graph, regions = graph_of(residual=True)
+    assert fitted(graph, regions, [10, 26, 10, 10], x=4, r=0, y=0)[1] == {"x": 4, "r": 10, "y": 0}
+    assert fitted(graph, regions, [10, 26, 10, 10], x=4, r=10, y=0)[1]["r"] == 10
+
+
+def test_a_residual_is_no_finer_than_its_coarsest_sum() -> None:
+    graph, regions = graph_of(residual=True)
+    assert fitted(graph, regions, [2, 3, 4, 5], x=1, r=9, y=0)[1] == {"x": 1, "r": 3, "y": 0}
+
+
+def test_a_layer_counts_its_multiply_accumulates() -> None:
+    graph, regions = graph_of()
+    assert layer_macs(graph, regions.layers[0]) == CHANNELS * 6 * 6 * CHANNELS * 9
