@@ -169,13 +169,13 @@ def test_a_clients_death_ends_its_inference_and_another_waits_for_it(
         client.wait()
     killed = time.monotonic()
     runner._connect(wait=True)
+    assert time.monotonic() - killed < FREE_SECONDS
     answer = runner.run(model.bundle, model.data, model.inputs)
-    assert time.monotonic() - killed < 10 * SLOWNESS
     assert np.array_equal(answer.arrays[model.output], model.reference[model.output])
 
 
 CLIENT = """
-import sys, threading, time
+import sys, threading
 import numpy as np
 from hilt.network.board_run import BoardRunner, open_bundle
 from hilt.link.deadline import Deadline
@@ -183,14 +183,15 @@ from hilt_runtime.arrays import encode_arrays
 bundle, data = open_bundle(sys.argv[1])
 with BoardRunner("virtual:pynq") as runner:
     def say():
-        time.sleep(1)
+        while runner.connection.connected.client.status(Deadline(30)).state != "busy":
+            pass
         print("running", flush=True)
     threading.Thread(target=say, daemon=True).start()
     inputs = {each["name"]: np.zeros(each["shape"], each["dtype"]) for each in bundle.inputs}
     runner.run(bundle, data, encode_arrays(inputs, {}), repeat=60000)
 """
-SLOWNESS = 3
-"""A machine that is busy with others takes so many times as long."""
+FREE_SECONDS = 10.0
+"""The longest from a client's death until another has the board; two seconds beside ten busy processes a core."""
 
 
 def test_a_board_that_does_not_come_back_is_one_clear_line(
