@@ -9,7 +9,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("host/hilt", "board/hilt_board", "board/hilt_runtime", "board/hilt_virtual_board")
-_MOST_STEPS = 3
+_MODULE = re.compile(r"hilt(_\w+)?(\.\w+)+")
+_PLACE = re.compile(r"(\w+):\w+")
+"""A module of the same package and a name in it, as hilt.cli.commands has them."""
+_ENOUGH = 16
+_MOST_STEPS = 5
 """Imports between a test and a file, such as test -> package -> module -> its private part."""
 
 
@@ -23,15 +27,23 @@ def product_files() -> list[str]:
 def nearest_tests(name: str) -> tuple[str, ...]:
     """Return the test files of a product file, nearest first.
 
-    Those that import it, in the order of `_distance`, then those that import what imports it, and so on.
+    Those that import it, in the order of `_distance`, then those that import what imports it, and so on. Of a file that
+    nothing imports by a name that is written down, those of its folder.
     """
     targets = {_module_of(name)}
     found: list[str] = []
     for _ in range(_MOST_STEPS):
         more = [test for test, imported in _imports_of_tests().items() if imported & targets and test not in found]
         found += sorted(more, key=lambda test: _distance(test, name))
+        if len(found) >= _ENOUGH:
+            break
         targets |= {other for other, imported in _imports_of_product().items() if imported & targets}
-    return tuple(found)
+    folder = Path(name).parent.name
+    return tuple(found or sorted(_tests_in(folder), key=lambda test: _distance(test, name)))
+
+
+def _tests_in(folder: str) -> list[str]:
+    return [test for test in _imports_of_tests() if folder in Path(test).parts]
 
 
 def _distance(test: str, name: str) -> tuple[bool, bool, int, int, str]:
@@ -62,18 +74,41 @@ def _imports_of_tests() -> dict[str, frozenset[str]]:
 
 @cache
 def _imports_of_product() -> dict[str, frozenset[str]]:
-    return {_module_of(name): _imported(ROOT / name) for name in product_files()}
+    paths = [path for folder in PRODUCT for path in sorted((ROOT / folder).rglob("*.py"))]
+    return {_module_of(str(path.relative_to(ROOT))): _imported(path) for path in paths}
 
 
 def _imported(path: Path) -> frozenset[str]:
-    """Return the modules that a file imports, at its top or within a function; `from a import b` gives a and a.b."""
+    """Return the modules that a file imports, at its top or within a function; `from a import b` gives a and a.b.
+
+    A string that is the name of a module counts: it is imported by name, or run as a program.
+    """
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            module = _origin(node, path)
+            found |= {module} | {f"{module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found |= _named(node.value, path)
     return frozenset(found)
+
+
+def _named(text: str, path: Path) -> set[str]:
+    """Return the modules that a string may name."""
+    if _MODULE.fullmatch(text):
+        return {text, f"{text}.__main__"}
+    place = _PLACE.fullmatch(text)
+    return {".".join([*path.relative_to(ROOT).parts[1:-1], place.group(1)])} if place else set()
+
+
+def _origin(node: ast.ImportFrom, path: Path) -> str:
+    """Return the whole name of the module that `from ... import` names."""
+    if not node.level:
+        return node.module or ""
+    package = path.relative_to(ROOT).parts[1 : -node.level]
+    return ".".join([*package, *([node.module] if node.module else [])])
 
 
 def _module_of(name: str) -> str:

@@ -115,3 +115,15 @@ def test_the_tests_of_a_file_are_those_that_import_it_nearest_first() -> None:
     assert set(tests[: len(direct)]) == set(direct)
     assert "tests/unit/engine/test_loop.py" in tests, "it imports the loop, which imports the statistics, and these it"
     assert "tests/unit/hls/test_nothing.py" not in tests and len(tests) == len(set(tests))
+
+
+@pytest.mark.parametrize(
+    ("name", "test"),
+    [
+        ("board/hilt_board/worker.py", "tests/unit/board/test_worker.py"),  # by importlib
+        ("board/hilt_board/protocol/trials.py", "tests/unit/board/test_protocol.py"),  # by the package
+        ("host/hilt/engine/__main__.py", "tests/unit/engine/test_silent_engine.py"),  # as a program
+    ],
+)
+def test_modules_that_are_imported_by_name_have_tests_too(name: str, test: str) -> None:
+    assert test in nearest_tests(name)
