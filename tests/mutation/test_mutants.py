@@ -122,7 +122,7 @@ def test_the_tests_of_a_file_are_those_that_import_it_nearest_first() -> None:
     [
         ("board/hilt_board/worker.py", "tests/unit/board/test_worker.py"),  # by importlib
         ("board/hilt_board/protocol/trials.py", "tests/unit/board/test_protocol.py"),  # by the package
-        ("host/hilt/engine/__main__.py", "tests/unit/engine/test_silent_engine.py"),  # as a program
+        ("host/hilt/engine/__main__.py", "tests/unit/engine/test_process.py"),  # as a program
     ],
 )
 def test_modules_that_are_imported_by_name_have_tests_too(name: str, test: str) -> None:
