@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,8 @@ from hilt.network.qdq_view import QdqView, Quantised
 from hilt_runtime.operators_resize import resize_plan
 from hilt_runtime.operators_window import pads_of, transposed_pads
 
-_LAYERS = ("Conv", "ConvTranspose", "Gemm")
+_LAYERS = {"Conv": "conv2d", "ConvTranspose": "conv2d", "Gemm": "dense"}
+"""ONNX's layers, and what they are here."""
 _LARGEST_MEAN_SHIFT = 20
 """Sums of int8 shifted left by this are exact in float64, and so is their comparison with the middle."""
 _LARGEST_SHIFT = 31
@@ -52,6 +53,21 @@ def _step(value: float, exponent: int) -> int:
     return int(np.clip(np.rint(np.clip(value, -1e30, 1e30) * 2.0**exponent), -128, 127))
 
 
+def _shifts(sums: Sequence[int], exponent: int) -> list[int] | None:
+    """Return by how many bits sums are shifted to steps of 2^-exponent; None if VTA cannot do so."""
+    shifts = [k - exponent for k in sums]
+    return shifts if all(0 <= amount <= _LARGEST_SHIFT for amount in shifts) else None
+
+
+def _constant_bias(bias: NDArray[np.int32] | bool | None) -> dict[int, tuple[str, NDArray[Any]]]:
+    return {2: ("bias", bias)} if isinstance(bias, np.ndarray) else {}
+
+
+def _repeats(factor: int, indices: NDArray[Any], weights: NDArray[Any] | None) -> bool:
+    """Tell whether an axis of a resize repeats each place by a factor."""
+    return weights is None and factor > 0 and np.array_equal(indices, np.arange(len(indices)) // factor)
+
+
 class LayerMatcher:
     """Matches the operators behind a float tensor with one integer operator."""
 
@@ -81,11 +97,14 @@ class LayerMatcher:
         node = self._view.producers.get(name)
         if node is None or node.domain or len(node.outputs) > 1:
             return None
+        inputs = self._int8_inputs(node, exponent)
+        return self._moved(node, inputs) if inputs else None
+
+    def _int8_inputs(self, node: OnnxNode, exponent: int) -> list[str]:
+        """Return the computed inputs of a node as int8 tensors; none unless all have the scale 2^-exponent."""
         leaves = [self._view.activation(source) for source in node.inputs if source and not self._is_constant(source)]
-        known = [leaf for leaf in leaves if leaf is not None and leaf.exponent == exponent]
-        if not known or len(known) != len(leaves):
-            return None
-        return self._moved(node, [leaf.name for leaf in known])
+        names = [leaf.name for leaf in leaves if leaf is not None and leaf.exponent == exponent]
+        return names if len(names) == len(leaves) else []
 
     def _is_constant(self, name: str) -> bool:
         return name in self._graph.constants
@@ -95,19 +114,23 @@ class LayerMatcher:
         chain = _Chain(name, -math.inf, math.inf, [])
         while True:
             node = self._view.producers.get(chain.name)
-            if node is None or node.op not in ("Relu", "Clip") or node.domain:
+            bounds = None if node is None or node.domain else self._bounds(node)
+            if node is None or bounds is None:
                 return chain
-            bounds = [0.0, math.inf]
-            if node.op == "Clip":
-                parts = [*node.inputs[1:], "", ""][:2]
-                if any(part and not self._is_constant(part) for part in parts):
-                    return chain
-                bounds = [
-                    float(self._graph.constants[part].ravel()[0]) if part else limit
-                    for part, limit in zip(parts, (-math.inf, math.inf), strict=True)
-                ]
             low, high = (min(max(bound, chain.low), chain.high) for bound in bounds)
             chain = _Chain(node.inputs[0], low, high, [node.name, *chain.source])
+
+    def _bounds(self, node: OnnxNode) -> list[float] | None:
+        """Return the constant bounds of a Relu or Clip; None for other nodes."""
+        if node.op == "Relu":
+            return [0.0, math.inf]
+        parts = [*node.inputs[1:], "", ""][:2]
+        if node.op != "Clip" or any(part and not self._is_constant(part) for part in parts):
+            return None
+        return [
+            float(self._graph.constants[part].ravel()[0]) if part else limit
+            for part, limit in zip(parts, (-math.inf, math.inf), strict=True)
+        ]
 
     def _residual(self, node: OnnxNode, chain: _Chain, exponent: int) -> IntegerNode | None:
         """Match an addition of a layer's sums and an int8 tensor."""
@@ -124,31 +147,33 @@ class LayerMatcher:
 
     def _layer(self, node: OnnxNode, chain: _Chain, exponent: int, residual: Quantised | None) -> IntegerNode | None:
         """Match a convolution or dense layer whose data, weights and bias are integers."""
-        data, weights = self._view.activation(node.inputs[0]), self._view.quantised(node.inputs[1])
-        if data is None or weights is None or weights.constant is None or weights.constant.dtype != np.int8:
+        data, weights = self._view.activation(node.inputs[0]), self._int8_weights(node)
+        if data is None or weights is None:
             return None
-        if len(weights.exponents) > 1 and (weights.axis != 0 or node.op == "ConvTranspose"):
-            return None  # the scales are not by output channel
-        sums = [data.exponent + k for k in weights.exponents]
-        shift = [k - exponent for k in sums]
-        attributes = self._geometry(node, weights.constant)
+        kernels, exponents = weights
+        sums = [data.exponent + k for k in exponents]
+        attributes = self._geometry(node, kernels)
         bias = self._bias(node, sums)
-        if attributes is None or bias is False or not all(0 <= amount <= _LARGEST_SHIFT for amount in shift):
+        shift = _shifts(sums, exponent)
+        residual_shift = [] if residual is None else _shifts(sums, residual.exponent)
+        if attributes is None or bias is False or shift is None or residual_shift is None:
             return None
-        kernels = attributes.pop("weights", weights.constant)
-        constants: dict[int, tuple[str, NDArray[Any]]] = {1: ("weights", kernels)}
-        if isinstance(bias, np.ndarray):
-            constants[2] = ("bias", bias)
-        attributes["shift"] = shift
-        attributes["clip"] = chain.bounds(exponent)
+        constants = {1: ("weights", attributes.pop("weights", kernels))} | _constant_bias(bias)
+        attributes |= {"shift": shift, "clip": chain.bounds(exponent)}
         inputs = [data.name]
         if residual is not None:
-            attributes["residual_shift"] = [k - residual.exponent for k in sums]
-            if not all(0 <= amount <= _LARGEST_SHIFT for amount in attributes["residual_shift"]):
-                return None
+            attributes["residual_shift"] = residual_shift
             inputs = [data.name, "", "", residual.name]
-        op = "dense" if node.op == "Gemm" else "conv2d"
-        return IntegerNode(op, node.name, inputs, attributes, [node.name, *chain.source], constants)
+        return IntegerNode(_LAYERS[node.op], node.name, inputs, attributes, [node.name, *chain.source], constants)
+
+    def _int8_weights(self, node: OnnxNode) -> tuple[NDArray[Any], tuple[int, ...]] | None:
+        """Return a layer's int8 weights and the exponents of their scales: one, or one an output channel."""
+        weights = self._view.quantised(node.inputs[1])
+        if weights is None or weights.constant is None or weights.constant.dtype != np.int8:
+            return None
+        if len(weights.exponents) > 1 and (weights.axis != 0 or node.op == "ConvTranspose"):
+            return None
+        return weights.constant, weights.exponents
 
     def _bias(self, node: OnnxNode, sums: Sequence[int]) -> NDArray[np.int32] | bool | None:
         """Return the int32 bias in steps of the sums, None if there is none, False if it is no constant."""
@@ -219,18 +244,12 @@ class LayerMatcher:
         shape = self._graph.shape(node.inputs[0])
         if leaf is None or len(shape) != 4:
             return None
-        attributes: dict[str, Any] = {}
-        count = math.prod(shape[2:])
-        if node.op == "AveragePool":
-            pads = list(node.attributes.get("pads", [0, 0, 0, 0]))
-            attributes = self._pool(node)
-            alike = max(pads) == 0 or bool(node.attributes.get("count_include_pad", 0))
-            if not alike or node.attributes.get("auto_pad", "NOTSET") != "NOTSET" or not self._all_whole(node, pads):
-                return None
-            attributes["pads"] = pads
-            count = math.prod(attributes["kernel"])
-            if self._sees_all(node, pads, attributes["kernel"]):
-                attributes = {}
+        attributes = self._whole_windows(node) if node.op == "AveragePool" else {}
+        if attributes is None:
+            return None
+        count = math.prod(attributes.get("kernel", shape[2:]))
+        if attributes and self._sees_all(node, attributes["pads"], attributes["kernel"]):
+            attributes = {}
         twos = (count & -count).bit_length() - 1
         shift = twos + leaf.exponent - exponent
         if not -_LARGEST_MEAN_SHIFT <= shift <= _LARGEST_SHIFT:
@@ -238,6 +257,14 @@ class LayerMatcher:
         attributes |= {"divisor": count >> twos, "shift": shift, "clip": chain.bounds(exponent)}
         op = "average_pool" if "kernel" in attributes else "global_average_pool"
         return IntegerNode(op, node.name, [leaf.name], attributes, [node.name, *chain.source])
+
+    def _whole_windows(self, node: OnnxNode) -> dict[str, Any] | None:
+        """Return the attributes of an AveragePool whose windows all have the same divisor; None for others."""
+        pads = list(node.attributes.get("pads", [0, 0, 0, 0]))
+        alike = max(pads) == 0 or bool(node.attributes.get("count_include_pad", 0))
+        if not alike or node.attributes.get("auto_pad", "NOTSET") != "NOTSET" or not self._all_whole(node, pads):
+            return None
+        return self._pool(node) | {"pads": pads}
 
     def _sees_all(self, node: OnnxNode, pads: list[int], kernel: list[int]) -> bool:
         """Tell whether a pool has one window, which holds the whole image."""
@@ -264,29 +291,31 @@ class LayerMatcher:
         )
 
     def _moved(self, node: OnnxNode, inputs: list[str]) -> IntegerNode | None:
-        shape, result = self._graph.shape(node.inputs[0]), self._graph.shape(node.outputs[0])
-        attributes: dict[str, Any] | None = None
-        op = {"DepthToSpace": "depth_to_space", "MaxPool": "max_pool"}.get(node.op, node.op.lower())
-        if node.op == "MaxPool" and len(shape) == 4 and max(node.attributes.get("dilations", [1])) == 1:
-            attributes = self._pool(node)
-        elif node.op == "Concat" and len(inputs) == len(node.inputs):  # a constant part is joined in float
-            attributes = {"axis": node.attributes["axis"] % len(shape)}
-        elif node.op in ("Reshape", "Flatten", "Squeeze", "Unsqueeze"):
-            op, attributes = "reshape", {"shape": list(result)}
-        elif node.op == "Transpose":
-            attributes = {"perm": list(node.attributes.get("perm", range(len(shape))[::-1]))}
-        elif node.op == "DepthToSpace":
-            block = node.attributes["blocksize"]
-            attributes = {"block": [block, block], "mode": node.attributes.get("mode", "DCR")}
-        elif node.op == "Slice":
-            attributes = self._slice(node, shape)
-        elif node.op == "Pad":
-            attributes = self._pad(node, shape)
-        elif node.op == "Resize" and node.attributes.get("mode", "nearest") == "nearest":
-            return self._resize(node, inputs)
-        if attributes is None:
+        if node.op == "Resize":
+            nearest = node.attributes.get("mode", "nearest") == "nearest"
+            return self._resize(node, inputs) if nearest else None
+        if node.op == "Concat" and len(inputs) != len(node.inputs):  # a constant part is joined in float
             return None
-        return IntegerNode(op, node.name, inputs, attributes, [node.name])
+        op, attributes_of = _MOVES.get(node.op, ("", None))
+        attributes = None if attributes_of is None else attributes_of(self, node, self._graph.shape(node.inputs[0]))
+        return None if attributes is None else IntegerNode(op, node.name, inputs, attributes, [node.name])
+
+    def _largest(self, node: OnnxNode, shape: Sequence[int]) -> dict[str, Any] | None:
+        plain = len(shape) == 4 and max(node.attributes.get("dilations", [1])) == 1
+        return self._pool(node) if plain else None
+
+    def _joined(self, node: OnnxNode, shape: Sequence[int]) -> dict[str, Any]:
+        return {"axis": node.attributes["axis"] % len(shape)}
+
+    def _reshaped(self, node: OnnxNode, shape: Sequence[int]) -> dict[str, Any]:
+        return {"shape": list(self._graph.shape(node.outputs[0]))}
+
+    def _transposed(self, node: OnnxNode, shape: Sequence[int]) -> dict[str, Any]:
+        return {"perm": list(node.attributes.get("perm", range(len(shape))[::-1]))}
+
+    def _spread(self, node: OnnxNode, shape: Sequence[int]) -> dict[str, Any]:
+        block = node.attributes["blocksize"]
+        return {"block": [block, block], "mode": node.attributes.get("mode", "DCR")}
 
     def _resize(self, node: OnnxNode, inputs: list[str]) -> IntegerNode:
         """Return a nearest Resize, which ONNX's own operator computes on int8, unless it repeats rows and columns."""
@@ -304,17 +333,18 @@ class LayerMatcher:
         """Return by how many a nearest Resize (N, C, H, W) repeats rows and columns; None if it does otherwise."""
         shape, result = self._graph.shape(node.inputs[0]), self._graph.shape(node.outputs[0])
         constants = [self._graph.constants.get(name) if name else None for name in node.inputs[1:]]
-        if len(shape) != 4 or shape[:2] != result[:2] or any(
-            name and value is None for name, value in zip(node.inputs[1:], constants, strict=True)
-        ):  # fmt: skip
+        computed = {*self._graph.computed_inputs(node)} - {node.inputs[0]}
+        if len(shape) != 4 or shape[:2] != result[:2] or computed:
+            return None
+        factors = [result[2] // shape[2], result[3] // shape[3]]
+        if [factors[0] * shape[2], factors[1] * shape[3]] != list(result[2:]):
             return None
         data = np.broadcast_to(np.zeros((), np.int8), shape)
-        factors = [result[2] // shape[2], result[3] // shape[3]]
-        for axis, indices, weights in resize_plan([data, *constants], node.attributes):
-            factor = factors[axis - 2] if axis >= 2 else 0
-            if weights is not None or not factor or not np.array_equal(indices, np.arange(result[axis]) // factor):
-                return None
-        return factors if [factors[0] * shape[2], factors[1] * shape[3]] == list(result[2:]) else None
+        repeated = all(
+            _repeats(factors[axis - 2] if axis >= 2 else 0, indices, weights)
+            for axis, indices, weights in resize_plan([data, *constants], node.attributes)
+        )
+        return factors if repeated else None
 
     def _integers(self, node: OnnxNode, place: int) -> list[int] | None:
         if len(node.inputs) <= place or node.inputs[place] not in self._graph.constants:
@@ -346,3 +376,18 @@ class LayerMatcher:
             full[axis % len(shape)] = pads[place]
             full[axis % len(shape) + len(shape)] = pads[place + len(pads) // 2]
         return {"pads": full, "value": 0} if min(full) >= 0 else None
+
+
+_MOVES: dict[str, tuple[str, Callable[[LayerMatcher, OnnxNode, Sequence[int]], dict[str, Any] | None]]] = {
+    "Concat": ("concat", LayerMatcher._joined),
+    "DepthToSpace": ("depth_to_space", LayerMatcher._spread),
+    "Flatten": ("reshape", LayerMatcher._reshaped),
+    "MaxPool": ("max_pool", LayerMatcher._largest),
+    "Pad": ("pad", LayerMatcher._pad),
+    "Reshape": ("reshape", LayerMatcher._reshaped),
+    "Slice": ("slice", LayerMatcher._slice),
+    "Squeeze": ("reshape", LayerMatcher._reshaped),
+    "Transpose": ("transpose", LayerMatcher._transposed),
+    "Unsqueeze": ("reshape", LayerMatcher._reshaped),
+}
+"""Operators that move data, what they are here, and the function of their input's shape that gives their attributes."""

@@ -88,6 +88,10 @@ class OnnxGraph:
         """Return the node that makes each name."""
         return {name: node for node in self.nodes for name in node.outputs if name}
 
+    def computed_inputs(self, node: OnnxNode) -> list[str]:
+        """Return the inputs of a node that are no constants."""
+        return [name for name in node.inputs if name and name not in self.constants]
+
     def shape(self, name: str) -> tuple[int, ...]:
         """Return a static shape.
 

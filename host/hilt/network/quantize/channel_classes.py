@@ -7,7 +7,7 @@ both sides, since its weights can take factors up. Every other operator, the inp
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -161,7 +161,7 @@ class _Finder:
         """Return the output's channels if a node lets factors pass."""
         if node.domain or node.subgraphs() or not node.outputs[0] or any(node.outputs[1:]):
             return None
-        read = [name for name in node.inputs if name and name not in self._graph.constants]
+        read = self._graph.computed_inputs(node)
         channels = [self._channels.get(name) for name in read]
         if not channels or channels[0] is None:
             return None
@@ -178,35 +178,46 @@ class _Finder:
             return channels if len(before) == len(after) else None
         if node.op == "Reshape":
             return _reshaped(channels, before, after)
-        if node.op == "Transpose":
-            return _Channels(list(node.attributes["perm"]).index(channels.axis), channels.ids)
-        if node.op in ("Resize", "Pad"):
-            filled = node.op == "Pad" and self._fills(node)
-            return channels if before[channels.axis] == after[channels.axis] and not filled else None
-        if node.op == "Slice":
-            return self._sliced(node, channels, before)
-        return self._spread(node, channels) if node.op == "DepthToSpace" and channels.axis == 1 else None
+        move = _MOVES.get(node.op)
+        return None if move is None else move(self, node, channels)
+
+    def _transposed(self, node: OnnxNode, channels: _Channels) -> _Channels:
+        return _Channels(list(node.attributes["perm"]).index(channels.axis), channels.ids)
+
+    def _resized(self, node: OnnxNode, channels: _Channels) -> _Channels | None:
+        before, after = self._graph.shape(node.inputs[0]), self._graph.shape(node.outputs[0])
+        return channels if before[channels.axis] == after[channels.axis] else None
+
+    def _padded(self, node: OnnxNode, channels: _Channels) -> _Channels | None:
+        return None if self._fills(node) else self._resized(node, channels)
 
     def _fills(self, node: OnnxNode) -> bool:
         """Tell whether a Pad writes other values than zeros and its input's."""
         value = self._graph.constants[node.inputs[2]] if len(node.inputs) > 2 and node.inputs[2] else np.zeros(1)
         return bool(np.any(value != 0))
 
-    def _sliced(self, node: OnnxNode, channels: _Channels, before: tuple[int, ...]) -> _Channels | None:
-        values = [self._graph.constants.get(name) if name else None for name in node.inputs[1:]]
-        if len(values) < 2 or values[0] is None or values[1] is None:
+    def _sliced(self, node: OnnxNode, channels: _Channels) -> _Channels | None:
+        starts, ends, axes, steps = (self._integers(node, place) for place in (1, 2, 3, 4))
+        if starts is None or ends is None:
             return None
-        axes = range(len(values[0])) if len(values) < 3 or values[2] is None else values[2].tolist()
-        steps = [1] * len(values[0]) if len(values) < 4 or values[3] is None else values[3].tolist()
-        ids = channels.ids
-        for start, end, axis, step in zip(values[0].tolist(), values[1].tolist(), axes, steps, strict=True):
-            if axis % len(before) == channels.axis:
+        axes = list(range(len(starts))) if axes is None else axes
+        steps = [1] * len(starts) if steps is None else steps
+        rank, ids = len(self._graph.shape(node.inputs[0])), channels.ids
+        for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+            if axis % rank == channels.axis:
                 if step <= 0:
                     return None
                 ids = ids[start:end:step]
         return _Channels(channels.axis, ids)
 
-    def _spread(self, node: OnnxNode, channels: _Channels) -> _Channels:
+    def _integers(self, node: OnnxNode, place: int) -> list[int] | None:
+        """Return a node's constant input; None if it is left out, or computed."""
+        value = self._graph.constants.get(node.inputs[place]) if len(node.inputs) > place else None
+        return None if value is None else [int(each) for each in value.tolist()]
+
+    def _spread(self, node: OnnxNode, channels: _Channels) -> _Channels | None:
+        if channels.axis != 1:
+            return None
         size = int(node.attributes["blocksize"]) ** 2
         deep = node.attributes.get("mode", "DCR") == "DCR"
         ids = channels.ids.reshape(size, -1) if deep else channels.ids.reshape(-1, size).T
@@ -215,25 +226,39 @@ class _Finder:
         return _Channels(1, ids[0])
 
     def _combined(self, node: OnnxNode, read: Sequence[str], channels: Sequence[_Channels | None]) -> _Channels | None:
-        """Return the channels of a sum, a Concat, or a product with a gate, whose own channels stay fixed."""
-        first, graph = channels[0], self._graph
-        after = graph.shape(node.outputs[0])
-        if first is None or (node.op != "Concat" and len(read) != 2):
+        """Return the channels of a sum, a Concat, or a product with a gate."""
+        if node.op != "Concat" and len(read) != 2:
             return None
         if node.op == "Mul":
-            gates = [place for place in (1, 0) if graph.shape(read[1 - place]) == after]
-            if not gates or channels[1 - gates[0]] is None or read[0] == read[1]:
-                return None
-            self._fix(read[gates[0]])
-            return channels[1 - gates[0]]
-        present = [part for part in channels if part is not None and part.axis == first.axis]
-        if len(present) != len(read) or len(node.inputs) != len(read):
+            return self._gated(node, read, channels)
+        parts = [part for part in channels if part is not None]
+        if len(parts) != len(node.inputs) or any(part.axis != parts[0].axis for part in parts):
             return None
-        if node.op == "Concat" and node.attributes.get("axis", 0) % len(after) == first.axis:
-            return _Channels(first.axis, np.concatenate([part.ids for part in present]))
-        if node.op not in ("Add", "Sub", "Concat") or any(len(part.ids) != len(first.ids) for part in present):
+        return self._joined(node, parts)
+
+    def _joined(self, node: OnnxNode, parts: Sequence[_Channels]) -> _Channels | None:
+        """Return the channels of a sum or Concat of tensors with channels on one axis."""
+        axis = parts[0].axis
+        if node.op == "Concat" and node.attributes.get("axis", 0) % len(self._graph.shape(node.outputs[0])) == axis:
+            return _Channels(axis, np.concatenate([part.ids for part in parts]))
+        return self._summed(parts) if node.op in ("Add", "Sub", "Concat") else None
+
+    def _gated(self, node: OnnxNode, read: Sequence[str], channels: Sequence[_Channels | None]) -> _Channels | None:
+        """Return the channels of a product's data; those of its gate stay fixed."""
+        after = self._graph.shape(node.outputs[0])
+        gates = [place for place in (1, 0) if self._graph.shape(read[1 - place]) == after]
+        passed = channels[1 - gates[0]] if gates else None
+        if passed is None or read[0] == read[1]:
             return None
-        for part in present[1:]:
+        self._fix(read[gates[0]])
+        return passed
+
+    def _summed(self, parts: Sequence[_Channels]) -> _Channels | None:
+        """Return the channels of tensors that are added, or joined along another axis: all have one class."""
+        first = parts[0]
+        if any(len(part.ids) != len(first.ids) for part in parts):
+            return None
+        for part in parts[1:]:
             self._join(first.ids, part.ids)
         return first
 
@@ -248,3 +273,13 @@ def _reshaped(channels: _Channels, before: Sequence[int], after: Sequence[int]) 
             if repeated * math.prod(after[axis + 1 :]) == inner:
                 return _Channels(axis, np.repeat(channels.ids, repeated))
     return None
+
+
+_MOVES: dict[str, Callable[[_Finder, OnnxNode, _Channels], _Channels | None]] = {
+    "DepthToSpace": _Finder._spread,
+    "Pad": _Finder._padded,
+    "Resize": _Finder._resized,
+    "Slice": _Finder._sliced,
+    "Transpose": _Finder._transposed,
+}
+"""Operators that move channels, and how they do."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hilt.network.calibration import Calibration, Feeds, Runner, hold_out, spread
 from hilt.network.core_speed import CORTEX_A9, node_work, step_seconds
 from hilt.network.graph import Graph, Node
-from hilt.network.onnx_graph import OnnxError, OnnxGraph, infer_shapes
+from hilt.network.onnx_graph import OnnxError, OnnxGraph, OnnxNode, infer_shapes
 from hilt.network.onnx_import import import_graph
 from hilt.network.onnx_refusals import require_computable
 from hilt.network.quantize.costs import Costs, measure_costs
@@ -200,32 +200,67 @@ def compare(model: OnnxGraph, integers: Graph, samples: Sequence[Feeds]) -> Agre
         OnnxError: The processor's operators compute a node in another way than ONNX Runtime.
     """
     producers = model.producers()
-    names = [
+    names = _compared_names(integers, producers)
+    before = {name: producers[name].inputs[0] for name in names if producers[name].op == "QuantizeLinear"}
+    runner = Runner(model, [*names, *(name for name in before.values() if name not in model.inputs)], optimised=False)
+    differences = _Differences()
+    for feeds in samples:
+        values = {**integers.constants, **feeds, **runner.run(feeds)}
+        for node in integers.nodes:
+            _compare_node(node, integers, values, before, differences)
+    return differences.agreement()
+
+
+def _compared_names(integers: Graph, producers: Mapping[str, OnnxNode]) -> list[str]:
+    """Return the tensors of an integer graph that the QDQ model has too."""
+    return [
         name
         for name, tensor in integers.tensors.items()
         if name not in integers.inputs and (tensor.dtype == "int8" or name in producers)
     ]
-    before = {name: producers[name].inputs[0] for name in names if producers[name].op == "QuantizeLinear"}
-    runner = Runner(model, [*names, *(name for name in before.values() if name not in model.inputs)], optimised=False)
-    compared, different, ties, largest = 0, 0, 0, 0
-    for feeds in samples:
-        values = {**integers.constants, **feeds, **runner.run(feeds)}
-        for node in integers.nodes:
-            output = node.outputs[0]
-            results = evaluate_node(node, [values[name] if name else None for name in node.inputs])
-            if not output or integers.tensors[output].dtype != "int8":
-                _require_alike(node, results, values)
-                continue
-            made = results[0]
-            difference = made.astype(np.int32) - values[output].astype(np.int32)
-            compared += difference.size
-            different += int(np.count_nonzero(difference))
-            largest = max(largest, int(np.abs(difference).max(initial=0)))
-            if output in before:
-                exact = values[before[output]].astype(np.float64) * 2.0 ** integers.tensors[output].exponent
-                with np.errstate(invalid="ignore"):  # infinity has no middle
-                    ties += int(np.count_nonzero((difference == 1) & (exact - np.floor(exact) == 0.5)))
-    return Agreement(compared, 1 - different / max(compared, 1), ties, different - ties, largest)
+
+
+def _compare_node(
+    node: Node,
+    integers: Graph,
+    values: Mapping[str, NDArray[Any]],
+    before: Mapping[str, str],
+    differences: _Differences,
+) -> None:
+    """Compute a node on ONNX Runtime's `values`; `before` names the floats that are quantised to an int8 tensor."""
+    output = node.outputs[0]
+    results = evaluate_node(node, [values[name] if name else None for name in node.inputs])
+    if not output or integers.tensors[output].dtype != "int8":
+        _require_alike(node, results, values)
+        return
+    exact = None
+    if output in before:
+        exact = values[before[output]].astype(np.float64) * 2.0 ** integers.tensors[output].exponent
+    differences.add(results[0], values[output], exact)
+
+
+@dataclass
+class _Differences:
+    """Differences of int8 tensors, counted."""
+
+    compared: int = 0
+    different: int = 0
+    ties: int = 0
+    largest: int = 0
+
+    def add(self, made: NDArray[Any], wanted: NDArray[Any], exact: NDArray[np.float64] | None) -> None:
+        """Count those of a tensor; `exact` are the values before rounding, where they are known."""
+        difference = made.astype(np.int32) - wanted.astype(np.int32)
+        self.compared += difference.size
+        self.different += int(np.count_nonzero(difference))
+        self.largest = max(self.largest, int(np.abs(difference).max(initial=0)))
+        if exact is not None:
+            with np.errstate(invalid="ignore"):  # infinity has no middle
+                self.ties += int(np.count_nonzero((difference == 1) & (exact - np.floor(exact) == 0.5)))
+
+    def agreement(self) -> Agreement:
+        equal = 1 - self.different / max(self.compared, 1)
+        return Agreement(self.compared, equal, self.ties, self.different - self.ties, self.largest)
 
 
 def _require_alike(node: Node, results: Sequence[NDArray[Any]], values: Mapping[str, NDArray[Any]]) -> None:

@@ -85,31 +85,33 @@ class _Finder:
         self._inner: set[str] = set()
 
     def find(self) -> Regions:
-        chosen = {name for name in self._able if name in self._needed}
+        chosen = set(self._able) & set(self._needed)
         for node in self._graph.nodes:
             if self._is_layer(node) and node.inputs[0] in self._able:
                 chosen.add(node.inputs[0])
                 self._regions.layers.append(LayerRegion(node, self._activated(node.outputs[0])))
         self._fuse_residuals(chosen)
-        for layer in self._regions.layers:
-            chosen.add(layer.output)
+        chosen.update(layer.output for layer in self._regions.layers)
         self._drop_inner(chosen)
-        order = [*self._graph.inputs, *(name for node in self._graph.nodes for name in node.outputs)]
-        self._regions.tensors = [name for name in order if name in chosen]
+        self._regions.tensors = [name for name in self._names() if name in chosen]
         self._note_pairs(chosen)
         self._group(chosen)
         self._regions.ends = [name for name in self._regions.tensors if self._leaves(name, chosen)]
         return self._regions
 
+    def _names(self) -> list[str]:
+        return [*self._graph.inputs, *(name for node in self._graph.nodes for name in node.outputs)]
+
     def _is_layer(self, node: OnnxNode) -> bool:
         graph = self._graph
-        if node.domain or node.op not in LAYERS or node.name in self._kept or node.inputs[1] not in graph.constants:
+        if node.domain or node.op not in LAYERS or node.name in self._kept:
             return False
-        if len(node.inputs) > 2 and node.inputs[2] and node.inputs[2] not in graph.constants:
+        weights, bias = graph.constants.get(node.inputs[1]), set(filter(None, node.inputs[2:3]))
+        if weights is None or not bias <= graph.constants.keys():
             return False
         if node.op == "Gemm":
             return not node.attributes.get("transA", 0) and bool(node.attributes.get("transB", 0))
-        return graph.constants[node.inputs[1]].ndim == 4 and graph.dtypes.get(node.inputs[0], "float32") == "float32"
+        return weights.ndim == 4 and graph.dtypes.get(node.inputs[0], "float32") == "float32"
 
     def _able_tensors(self) -> set[str]:
         """Return the float tensors that can be int8: the inputs, and the results of int8 operators on such tensors.
@@ -129,21 +131,22 @@ class _Finder:
 
     def _computes_int8(self, node: OnnxNode, able: set[str], roots: dict[str, str]) -> bool:
         """Tell whether a node can read and write int8."""
-        graph = self._graph
-        if node.domain or node.name in self._kept or graph.dtypes.get(node.outputs[0]) != "float32":
+        if node.domain or node.name in self._kept or self._graph.dtypes.get(node.outputs[0]) != "float32":
             return False
-        read = [name for name in node.inputs if name and name not in graph.constants]
-        if not read or any(name not in able for name in read):
+        read = self._graph.computed_inputs(node)
+        if not read or not able.issuperset(read):
             return False
-        root = root_of(graph, node, roots)
+        root = root_of(self._graph, node, roots)
         if root is not None:
             roots[node.outputs[0]] = root
             return True
-        if len(node.outputs) > 1:
-            return False
+        return len(node.outputs) == 1 and self._moves_or_combines(node, len(read))
+
+    def _moves_or_combines(self, node: OnnxNode, read: int) -> bool:
+        """Tell whether a node of `read` computed inputs is an operator that int8 has."""
         if node.op in MOVES:
             return self._moves_int8(node)
-        return node.op in _COMBINING and len(read) == (2 if node.op in ("Add", "Mul") else 1) and self._plain_pool(node)
+        return node.op in _COMBINING and read == (2 if node.op in ("Add", "Mul") else 1) and self._plain_pool(node)
 
     def _moves_int8(self, node: OnnxNode) -> bool:
         """Tell whether a moving operator gives int8 the same results as floats."""
@@ -178,7 +181,7 @@ class _Finder:
             if self._is_layer(node):
                 needed.add(node.inputs[0])
             elif id(node) in self._on_int8 and node.outputs[0] in needed:
-                needed.update(name for name in node.inputs if name and name not in self._graph.constants)
+                needed.update(self._graph.computed_inputs(node))
         return needed
 
     def _only_reader(self, name: str) -> OnnxNode | None:
@@ -225,6 +228,16 @@ class _Finder:
                 chosen.discard(name)
                 name = self._consumers[name][0].outputs[0]
                 self._inner.add(name)
+        roots = self._roots(chosen)
+        for name, root in roots.items():
+            readers = self._consumers.get(name, [])
+            alone = readers and all(roots.get(reader.outputs[0]) == root for reader in readers)
+            if alone and name not in self._graph.outputs:
+                chosen.discard(name)
+                self._inner.add(name)
+
+    def _roots(self, chosen: set[str]) -> dict[str, str]:
+        """Return the chosen tensor that each chosen one is an expression of, but for results of layers."""
         roots: dict[str, str] = {}
         outputs = {layer.output for layer in self._regions.layers} | set(self._graph.inputs)
         for node in self._graph.nodes:
@@ -233,13 +246,7 @@ class _Finder:
             root = root_of(self._graph, node, roots)
             if root is not None and root in chosen:
                 roots[node.outputs[0]] = root
-        for name, root in roots.items():
-            readers = self._consumers.get(name, [])
-            if name in self._graph.outputs or not readers:
-                continue
-            if all(roots.get(reader.outputs[0]) == root for reader in readers):
-                chosen.discard(name)
-                self._inner.add(name)
+        return roots
 
     def _note_pairs(self, chosen: set[str]) -> None:
         """Note the additions and products of two int8 tensors."""
