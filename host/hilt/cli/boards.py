@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +15,9 @@ from hilt.cli.exit_codes import Exit
 from hilt.cli.formatting import print_json
 from hilt.cli.plain_text import plain
 from hilt.cli.tables import column
+
+if TYPE_CHECKING:
+    from hilt.measure import BoardDescription
 
 application = typer.Typer(help="List boards; add, check, switch and release them.", invoke_without_command=True)
 _NAME = Annotated[str, typer.Argument(help="A board of `hilt boards`.")]
@@ -47,24 +51,29 @@ def boards(
         with contextlib.suppress(UnknownBoardError, UnknownBoardModelError, PlaceError):
             described.append(describe_board(name))
     if as_json:
-        print_json(
-            [
-                {
-                    "board": board.name,
-                    "parameters": board.accelerator.parameters.name,
-                    "isa": str(board.accelerator.isa),
-                    "bus_bits": board.accelerator.bus_bits,
-                    "hazards": board.accelerator.hazards,
-                    "clock_hz": board.clock_hz,
-                    "bitstream": board.bitstream,
-                    "deterministic": board.deterministic,
-                    "quarantined": apart[board.name].reason if board.name in apart else None,
-                }
-                for board in described
-            ],
-            "boards",
-        )
+        reasons = {name: why.reason for name, why in apart.items()}
+        print_json([_values(board, reasons.get(board.name)) for board in described], "boards")
         return
+    tables.console().print(_table(described))
+    for name, why in apart.items():
+        typer.echo(f"{name} is quarantined: {why.reason}; see to it, then `hilt boards release {name}`")
+
+
+def _values(board: BoardDescription, quarantined: str | None) -> dict[str, Any]:
+    return {
+        "board": board.name,
+        "parameters": board.accelerator.parameters.name,
+        "isa": str(board.accelerator.isa),
+        "bus_bits": board.accelerator.bus_bits,
+        "hazards": board.accelerator.hazards,
+        "clock_hz": board.clock_hz,
+        "bitstream": board.bitstream,
+        "deterministic": board.deterministic,
+        "quarantined": quarantined,
+    }
+
+
+def _table(described: Sequence[BoardDescription]) -> tables.Table:
     table = tables.table(
         "board",
         column("parameters", drop=3),
@@ -84,9 +93,7 @@ def boards(
             board.accelerator.hazards,
             board.bitstream[:12],
         )
-    tables.console().print(table)
-    for name, why in apart.items():
-        typer.echo(f"{name} is quarantined: {why.reason}; see to it, then `hilt boards release {name}`")
+    return table
 
 
 @application.command()

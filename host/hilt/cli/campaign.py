@@ -10,12 +10,11 @@ import typer
 from hilt import paths
 from hilt.cli import tables
 from hilt.cli.files import output_folder
-from hilt.cli.for_tvm import For, User, for_tvm, network_for_tvm
+from hilt.cli.for_tvm import For, User, network_for_tvm
 from hilt.cli.formatting import print_json, short, state_text, time_text
 from hilt.cli.input_options import Shapes, Values, model_network, read_shapes, read_values
 from hilt.cli.listing import ListAll, ListTag, is_listed, nothing_listed
 from hilt.cli.run_options import (
-    SHORT_RUN_PLANS,
     Boards,
     Chaos,
     Detach,
@@ -30,8 +29,7 @@ from hilt.cli.run_options import (
     TunerOptions,
     Wait,
     board_names,
-    repeats,
-    tuner_options,
+    with_options,
 )
 from hilt.cli.tables import column
 from hilt.cli.work import CommandWork
@@ -42,24 +40,43 @@ from hilt.store import Store, database_path
 from hilt.store.labels import Labels, all_labels
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from hilt.campaign.budget import Budget
     from hilt.cli.exit_codes import Exit
+    from hilt.engine.campaign_results import CampaignResult
     from hilt.engine.run_spec import RunSpec
+    from hilt.report.campaign_inference import CampaignInference
     from hilt.schedule.onnx_model import Network
 
 
+NetworkName = Annotated[str, typer.Argument(help="resnet18, or a model.onnx.")]
+Spend = Annotated[
+    str,
+    typer.Option(help="For all layers together: trials, as 200, or time, as 2h, 90m, 1h30m."),
+]
+Seed = Annotated[int, typer.Option(help="Same seed, same board, a budget of trials: same trials.")]
+Batch = Annotated[int, typer.Option(help="Trials that a layer gets at a time.")]
+Level = Annotated[CheckLevel, typer.Option(help="Rejected before it travels, as of `hilt tune`.")]
+CalibrationData = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DATA.npz",
+        help="Quantise the model first, as `hilt quantize`; writes MODEL.int8.onnx.",
+    ),
+]
+
+
 def campaign(
-    network: Annotated[str, typer.Argument(help="resnet18, or a model.onnx.")],
-    budget: Annotated[str, typer.Option(help="For all layers together: trials, as 200, or time, as 2h, 90m, 1h30m.")],
+    network: NetworkName,
+    budget: Spend,
     board: Boards = None,
     tuner: Tuner = "hilt",
-    seed: Annotated[int, typer.Option(help="Same seed, same board, a budget of trials: same trials.")] = 0,
-    batch: Annotated[int, typer.Option(help="Trials that a layer gets at a time.")] = 4,
+    seed: Seed = 0,
+    batch: Batch = 4,
     kind: SpaceKind = SpaceName.AUTOTVM,
     orders: Orders = None,
-    checks: Annotated[
-        CheckLevel, typer.Option(help="Rejected before it travels, as of `hilt tune`.")
-    ] = CheckLevel.COMPILER,
+    checks: Level = CheckLevel.COMPILER,
     repeat: Repeat = "1",
     number: Number = 1,
     time_limit: TimeLimit = None,
@@ -68,10 +85,7 @@ def campaign(
     value: Values = None,
     chaos: Chaos = None,
     output: Output = None,
-    calibration: Annotated[
-        Path | None,
-        typer.Option(metavar="DATA.npz", help="Quantise the model first, as `hilt quantize`; writes MODEL.int8.onnx."),
-    ] = None,
+    calibration: CalibrationData = None,
     user: For = User.HILT,
     wait: Wait = False,
     detach: Detach = False,
@@ -85,36 +99,32 @@ def campaign(
         network = _quantised(network, calibration, shape, value, quiet=as_json)
         shape = value = None  # they are part of the quantised model
     boards = board_names(board, chaos)
-    with CommandWork(f"reading {network}"):
-        found = network_to_tune(network, boards, user, checks, shape, value)
+    found = network_to_tune(network, boards, user, checks, shape, value)
     spend = parse_budget(budget)
-    if output is not None and detach:
-        raise typer.BadParameter(
-            "--output is written by the command that waits for the end, and --detach does not wait; "
-            "`hilt resume ID --output FOLDER` writes it later"
-        )
-    share = (spend.trials or 0) // max(1, len(found.supported))
-    times, rounds = repeats(repeat)
     spec = RunSpec(
         workload=network,
         board=boards,
         tuner=tuner,
-        trials=max(1, share),
+        trials=max(1, (spend.trials or 0) // max(1, len(found.supported))),
         seed=seed,
         batch=batch,
         space_kind=kind,
         orders=orders,
         checks=checks,
-        repeat=times,
-        rounds=rounds,
         number=number,
         limit_seconds=time_limit,
-        tuner_options=tuner_options(tuner, max(batch, share // SHORT_RUN_PLANS), tuner_option or []),
     )
-    if user is User.TVM:
-        spec = for_tvm(spec)
+    spec = with_options(spec, repeat, tuner_option, user)
     ending = start_campaign(found, spec, spend, shape, value, wait=wait, detach=detach, as_json=as_json, output=output)
     raise typer.Exit(ending)
+
+
+def _check_output(output: Path | None, detach: bool) -> None:
+    if output is not None and detach:
+        raise typer.BadParameter(
+            "--output is written by the command that waits for the end, and --detach does not wait; "
+            "`hilt resume ID --output FOLDER` writes it later"
+        )
 
 
 def _quantised(
@@ -149,12 +159,13 @@ def network_to_tune(
 
     Raises the errors of read_network.
     """
-    network = read_network(text, shape, value)
-    if user is User.TVM:
-        return network_for_tvm(network)
-    if checks in (CheckLevel.COMPILER, CheckLevel.STRICT):
-        return _in_forms(network, text, boards, shape, value)
-    return network
+    with CommandWork(f"reading {text}"):
+        network = read_network(text, shape, value)
+        if user is User.TVM:
+            return network_for_tvm(network)
+        if checks in (CheckLevel.COMPILER, CheckLevel.STRICT):
+            return _in_forms(network, text, boards, shape, value)
+        return network
 
 
 def _in_forms(network: Network, text: str, boards: str, shape: list[str] | None, value: list[str] | None) -> Network:
@@ -214,6 +225,7 @@ def start_campaign(
     from hilt.cli.plain_console import PlainConsole
     from hilt.cli.prose import print_text
 
+    _check_output(output, detach)
     if output is not None:
         output_folder(output)  # a bad folder is refused now, not after hours
     confirm_host_key(spec.board)
@@ -244,14 +256,11 @@ def campaigns(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List campaigns, newest first."""
-    from hilt.campaign.budget import Budget
     from hilt.cli.network_text import result_values
     from hilt.engine.campaign_results import board_of, load_result
     from hilt.report.campaign_inference import load_inference
-    from hilt.report.network_latency import network_figure
 
-    home = paths.home()
-    with Store(database_path(home)) as store:
+    with Store(database_path(paths.home())) as store:
         labels = all_labels(store)
         listed = [campaign for campaign in store.campaigns() if is_listed(labels, (campaign.uuid,), tag, all_of_them)]
         results = [load_result(store, campaign) for campaign in listed]
@@ -263,10 +272,21 @@ def campaigns(
             for result, inference in zip(results, inferences, strict=True)
         ]
         print_json(values, "campaigns")
-        return
-    if not results:
+    elif not results:
         typer.echo(nothing_listed("campaigns", "hilt campaign resnet18 --budget 200", tag, labels))
-        return
+    else:
+        tables.console().print(_campaigns_table(results, boards, inferences, labels))
+
+
+def _campaigns_table(
+    results: Sequence[CampaignResult],
+    boards: Sequence[str],
+    inferences: Sequence[CampaignInference | None],
+    labels: Mapping[str, Labels],
+) -> tables.Table:
+    from hilt.campaign.budget import Budget
+    from hilt.report.network_latency import network_figure
+
     table = tables.table(
         "campaign",
         column("network", cuts=True),
@@ -289,8 +309,8 @@ def campaigns(
             str(Budget.from_dict(result.campaign.budget)),
             f"{figure.mark}{figure.microseconds / 1e3:,.2f}",
             f"{figure.gain:.2f}" if figure.gain else "-",
-            state_text(result.campaign, RunFiles(home, result.campaign.uuid).is_running()),
+            state_text(result.campaign, RunFiles(paths.home(), result.campaign.uuid).is_running()),
             time_text(result.campaign.created),
             " ".join(labels.get(result.campaign.uuid, Labels()).tags),
         )
-    tables.console().print(table)
+    return table

@@ -22,14 +22,16 @@ if TYPE_CHECKING:
     from hilt.report.facts import RunFacts
 
 
+Identifiers = Annotated[
+    list[str],
+    typer.Argument(metavar="RUN|CAMPAIGN|FILE.hilt", help="Ids, beginnings of them, `last`, or bundles' files."),
+]
+Page = Annotated[Path | None, typer.Option(help="Write one page: curves, knob importance, parallel coordinates.")]
+
+
 def compare(
-    identifiers: Annotated[
-        list[str],
-        typer.Argument(metavar="RUN|CAMPAIGN|FILE.hilt", help="Ids, beginnings of them, `last`, or bundles' files."),
-    ],
-    html: Annotated[
-        Path | None, typer.Option(help="Write one page: curves, knob importance, parallel coordinates.")
-    ] = None,
+    identifiers: Identifiers,
+    html: Page = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare runs, campaigns or bundles: whole networks first, then layer by layer, each over the first.
@@ -38,9 +40,8 @@ def compare(
     """
     from hilt.report.comparison import compare as compare_runs
     from hilt.report.comparison import compare_views, with_ratios, write_comparison
-    from hilt.report.run_plots import best_so_far
 
-    runs: dict[str, RunFacts] = {}
+    found: dict[str, RunFacts] = {}
     networks: list[ComparedNetwork] = []
     views: dict[str, dict[str, Any]] = {}
     with CommandWork() as work, Store(database_path(paths.home())) as store:
@@ -51,39 +52,45 @@ def compare(
                 networks.append(_of_bundle(identifier, views[identifier]))
                 continue
             facts, network = _found(store, identifier)
-            runs |= {member.run.uuid: member for member in facts}
+            found |= {member.run.uuid: member for member in facts}
             networks += [network] if network is not None else []
-    networks = with_ratios(networks)
-    groups = compare_runs(list(runs.values())) + compare_views(views)
+    runs, networks = list(found.values()), with_ratios(networks)
+    groups = compare_runs(runs) + compare_views(views)
     if html is not None:
         with CommandWork(f"drawing {html}"):
-            write_comparison(html, list(runs.values()), networks, groups)
+            write_comparison(html, runs, networks, groups)
     if as_json:
-        listed = [
-            {
-                "run": facts.run.uuid,
-                "workload": facts.run.workload,
-                "board": facts.run.board,
-                "tuner": facts.run.tuner,
-                "seed": facts.run.seed,
-                "trials": len(facts.trials),
-                "improvements": [
-                    {"ordinal": trial.ordinal, "microseconds": trial.microseconds, "knobs": dict(trial.knobs)}
-                    for trial in best_so_far(facts)
-                ],
-            }
-            for facts in runs.values()
-        ]
         compared = [network.to_dict() for network in networks]
         rows = [group.to_dict() for group in groups]
-        print_json({"networks": compared, "runs": listed, "groups": rows}, "comparison")
+        print_json({"networks": compared, "runs": [_values(facts) for facts in runs], "groups": rows}, "comparison")
         return
+    _print(networks, groups)
+    if html is not None:
+        typer.echo(str(html))
+
+
+def _values(facts: RunFacts) -> dict[str, Any]:
+    from hilt.report.run_plots import best_so_far
+
+    return {
+        "run": facts.run.uuid,
+        "workload": facts.run.workload,
+        "board": facts.run.board,
+        "tuner": facts.run.tuner,
+        "seed": facts.run.seed,
+        "trials": len(facts.trials),
+        "improvements": [
+            {"ordinal": trial.ordinal, "microseconds": trial.microseconds, "knobs": dict(trial.knobs)}
+            for trial in best_so_far(facts)
+        ],
+    }
+
+
+def _print(networks: Sequence[ComparedNetwork], groups: Sequence[ComparedGroup]) -> None:
     if networks:
         tables.console().print(_networks_table(networks))
         typer.echo("")
     tables.console().print(_layers_table(groups))
-    if html is not None:
-        typer.echo(str(html))
 
 
 def _found(store: Store, identifier: str) -> tuple[Sequence[RunFacts], ComparedNetwork | None]:

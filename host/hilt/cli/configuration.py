@@ -23,6 +23,15 @@ def configuration_of(words: list[str], space: Space) -> int | dict[str, int]:
     if len(parts) == 1 and _is_number(parts[0]):
         return int(parts[0])
     known = [knob.name for knob in space.knobs]
+    knobs = {knob.name: knob.values[0] for knob in space.knobs if len(knob.values) == 1 or knob.name == "loop_order"}
+    knobs |= _given(parts, known)
+    if missing := [name for name in known if name not in knobs]:
+        raise typer.BadParameter(f"a configuration needs {', '.join(missing)} too; `hilt space` lists their values")
+    return knobs
+
+
+def _given(parts: list[str], known: list[str]) -> dict[str, int]:
+    """Return the values of KNOB=NUMBER texts by their knobs, which must be `known`."""
     given: dict[str, int] = {}
     for part in parts:
         name, equals, value = part.partition("=")
@@ -34,11 +43,7 @@ def configuration_of(words: list[str], space: Space) -> int | dict[str, int]:
         if name in given:
             raise typer.BadParameter(f"{name} is given twice")
         given[name] = int(value)
-    knobs = {knob.name: knob.values[0] for knob in space.knobs if len(knob.values) == 1 or knob.name == "loop_order"}
-    knobs |= given
-    if missing := [name for name in known if name not in knobs]:
-        raise typer.BadParameter(f"a configuration needs {', '.join(missing)} too; `hilt space` lists their values")
-    return knobs
+    return given
 
 
 def _is_number(text: str) -> bool:

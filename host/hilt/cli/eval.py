@@ -19,31 +19,41 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hilt.network.board_run import BoardRunner, Overlapped
+    from hilt.network.float_model import FloatModel
+    from hilt.network.latency import Latency
+    from hilt.network.metrics import Metric
     from hilt_runtime import Bundle
 
 _AT_ONCE = 64
 """Images in one request: the board answers before the link is silent for long."""
 
 
+BundleFile = Annotated[Path, typer.Argument(metavar="MODEL.hilt", help="A bundle of `hilt compile`.")]
+Data = Annotated[
+    Path, typer.Option("--data", metavar="FILE.npz", help="Arrays `x` (n, ...) and `y` (n, ...): images, targets.")
+]
+BoardName = Annotated[str, typer.Option(help="The board to run it on.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Take the first images only.")]
+MetricName = Annotated[
+    str, typer.Option(help="classes, top5, regression, detection (y: image ids), or FILE.py:FUNCTION of your own.")
+]
+Annotations = Annotated[
+    Path | None, typer.Option(metavar="FILE.json", help="COCO's annotations, for --metric detection.")
+]
+FloatFile = Annotated[
+    Path | None,
+    typer.Option("--float", metavar="MODEL", help="The float model: the same metric by ONNX Runtime, and decibels."),
+]
+
+
 def evaluate_network(
-    bundle: Annotated[Path, typer.Argument(metavar="MODEL.hilt", help="A bundle of `hilt compile`.")],
-    data: Annotated[
-        Path, typer.Option("--data", metavar="FILE.npz", help="Arrays `x` (n, ...) and `y` (n, ...): images, targets.")
-    ],
-    board: Annotated[str, typer.Option(help="The board to run it on.")] = "virtual:pynq",
-    limit: Annotated[int | None, typer.Option(min=1, help="Take the first images only.")] = None,
-    metric: Annotated[
-        str, typer.Option(help="classes, top5, regression, detection (y: image ids), or FILE.py:FUNCTION of your own.")
-    ] = "classes",
-    annotations: Annotated[
-        Path | None, typer.Option(metavar="FILE.json", help="COCO's annotations, for --metric detection.")
-    ] = None,
-    float_model: Annotated[
-        Path | None,
-        typer.Option(
-            "--float", metavar="MODEL", help="The float model: the same metric by ONNX Runtime, and decibels."
-        ),
-    ] = None,
+    bundle: BundleFile,
+    data: Data,
+    board: BoardName = "virtual:pynq",
+    limit: Limit = None,
+    metric: MetricName = "classes",
+    annotations: Annotations = None,
+    float_model: FloatFile = None,
     wait: Wait = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -51,7 +61,6 @@ def evaluate_network(
     from hilt.network.board_run import BoardRunner, open_bundle
     from hilt.network.float_model import FloatModel
     from hilt.network.graph_file import graph_of
-    from hilt.network.latency import latency_text, runs_text
     from hilt.network.metrics import metric_of
     from hilt.network.processor_time import processor_time
     from hilt.network.profile import profile
@@ -66,7 +75,7 @@ def evaluate_network(
         outputs, runs, engines, overlapped = _inferences(runner, opened, contents, images, advance)
         seconds = time.perf_counter() - started
     board_time = processor_time(board, graph_of(opened, contents), opened.manifest, engines)
-    figures = profile(opened.manifest, runs, board_time, overlapped)
+    latency = profile(opened.manifest, runs, board_time, overlapped).latency
     scores = judge.score(outputs, targets)
     facts: dict[str, Any] = {
         "network": opened.manifest["name"],
@@ -74,26 +83,39 @@ def evaluate_network(
         "images": len(images),
         "metric": metric,
         "scores": scores,
-        "images_per_second": figures.latency.rate,
-        "latency": figures.latency.to_dict(),
+        "images_per_second": latency.rate,
+        "latency": latency.to_dict(),
         "wall_seconds": seconds,
     }
     if "accuracy" in scores:
         facts |= {"right": round(scores["accuracy"] * len(images)), "accuracy": scores["accuracy"]}
     if reference is not None:
-        with CommandWork() as work:
-            wanted = reference.outputs(work.counter("float model", "images"))
-        facts["float"] = judge.score(wanted, targets)
-        facts["signal_to_noise_db"] = reference.decibels(outputs, wanted)
+        facts |= _beside_float(reference, judge, outputs, targets)
     if as_json:
         print_json(facts, "evaluation")
-        return
-    right = f"{facts['right']} of {len(images)} right ({100 * facts['accuracy']:.2f}%); " if "right" in facts else ""
-    others = [f"{name} {value:.4f}" for name, value in scores.items() if name != "accuracy"]
-    listed = f"{', '.join(others)} on {len(images)} images; " if others else ""
-    say_text(f"{opened.manifest['name']} on {board}: {right}{listed}{latency_text(figures.latency)}")
-    say_text(runs_text(figures.latency))
-    if reference is not None:
+    else:
+        _print(facts, latency)
+
+
+def _beside_float(
+    reference: FloatModel, judge: Metric, outputs: dict[str, NDArray[Any]], targets: NDArray[Any]
+) -> dict[str, Any]:
+    """Return the float model's scores, and the decibels of the board's outputs above their error."""
+    with CommandWork() as work:
+        wanted = reference.outputs(work.counter("float model", "images"))
+    return {"float": judge.score(wanted, targets), "signal_to_noise_db": reference.decibels(outputs, wanted)}
+
+
+def _print(facts: Mapping[str, Any], latency: Latency) -> None:
+    from hilt.network.latency import latency_text, runs_text
+
+    count = facts["images"]
+    right = f"{facts['right']} of {count} right ({100 * facts['accuracy']:.2f}%); " if "right" in facts else ""
+    others = [f"{name} {value:.4f}" for name, value in facts["scores"].items() if name != "accuracy"]
+    listed = f"{', '.join(others)} on {count} images; " if others else ""
+    say_text(f"{facts['network']} on {facts['board']}: {right}{listed}{latency_text(latency)}")
+    say_text(runs_text(latency))
+    if "float" in facts:
         beside = ", ".join(f"{name} {value:.4f}" for name, value in facts["float"].items())
         decibels = facts["signal_to_noise_db"]
         say_text(
@@ -131,32 +153,45 @@ def _inferences(
 
 def _data(path: Path, bundle: Bundle, limit: int | None, metric: str) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return images, each of the network's input shape, and targets. Raises ArrayFileError, BadParameter."""
-    import numpy as np
-
-    from hilt.network.array_file import are_numbers, read_arrays
-    from hilt.network.metrics import check_classes
+    from hilt.network.array_file import read_arrays
 
     wanted = _only_input(bundle)
     arrays = read_arrays(path)
     if missing := [name for name in ("x", "y") if name not in arrays]:
         raise typer.BadParameter(f"{path} has no array {missing[0]}; it has {', '.join(arrays) or 'none'}")
-    shape, count = tuple(wanted["shape"]), len(arrays["x"]) if arrays["x"].ndim else 0
-    images, targets = arrays["x"], arrays["y"]
-    if images.shape[1:] != shape and count and images[:1].size == np.prod(shape):
-        images = images.reshape(count, *shape)  # images without the batch axis
-    if images.shape[1:] != shape or not count:
-        raise typer.BadParameter(f"{path} has x {images.shape}; the network takes {shape} an image")
-    if not are_numbers(targets) or not targets.ndim or len(targets) != count:
-        raise typer.BadParameter(f"{path} has y {targets.shape} of {targets.dtype} for {count} images")
-    if metric in ("classes", "top5", "detection") and targets.size != count:
-        raise typer.BadParameter(
-            f"{path} has y {targets.shape} of {targets.dtype} for {count} images; give one class an image"
-        )
-    if metric in ("classes", "top5"):
-        check_classes(targets, int(np.prod(bundle.outputs[0]["shape"])), str(path))
+    images, targets = _image_each(arrays["x"], tuple(wanted["shape"]), path), arrays["y"]
+    _check_targets(targets, len(images), metric, bundle, path)
     if str(images.dtype) != wanted["dtype"]:
         raise typer.BadParameter(f"x in {path} is {images.dtype}, the network takes {wanted['dtype']}")
     return images[:limit], targets[:limit]
+
+
+def _image_each(images: NDArray[Any], shape: tuple[int, ...], path: Path) -> NDArray[Any]:
+    """Return images of a shape each, from ones with or without the batch axis. Raises BadParameter."""
+    import numpy as np
+
+    count = len(images) if images.ndim else 0
+    if images.shape[1:] != shape and count and images[:1].size == np.prod(shape):
+        images = images.reshape(count, *shape)
+    if images.shape[1:] != shape or not count:
+        raise typer.BadParameter(f"{path} has x {images.shape}; the network takes {shape} an image")
+    return images
+
+
+def _check_targets(targets: NDArray[Any], count: int, metric: str, bundle: Bundle, path: Path) -> None:
+    """Raise BadParameter unless there is a target an image that the metric can take."""
+    import numpy as np
+
+    from hilt.network.array_file import are_numbers
+    from hilt.network.metrics import check_classes
+
+    text = f"{path} has y {targets.shape} of {targets.dtype} for {count} images"
+    if not are_numbers(targets) or not targets.ndim or len(targets) != count:
+        raise typer.BadParameter(text)
+    if metric in ("classes", "top5", "detection") and targets.size != count:
+        raise typer.BadParameter(f"{text}; give one class an image")
+    if metric in ("classes", "top5"):
+        check_classes(targets, int(np.prod(bundle.outputs[0]["shape"])), str(path))
 
 
 def _only_input(bundle: Bundle) -> dict[str, Any]:

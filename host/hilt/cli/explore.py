@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,48 +29,46 @@ if TYPE_CHECKING:
 _AREAS = ("model", "yosys")
 
 
+Network = Annotated[str, typer.Argument(help="A network of the catalogue (resnet18), or model.onnx.")]
+SweepFile = Annotated[Path, typer.Option(help="Parameter sets to try, a TOML file (docs/explore.md).")]
+Part = Annotated[str | None, typer.Option(help="Only designs that fit this part: 7z020, xczu3eg, xczu7ev or xczu9eg.")]
+Area = Annotated[str, typer.Option(help="model (fitted to Yosys's counts), or yosys (minutes a design).")]
+Verify = Annotated[
+    int,
+    typer.Option(min=0, help="Run the network on the RTL of so many designs: along the front, then the next."),
+]
+Jobs = Annotated[int, typer.Option(min=0, help="Processes on this machine; 0: one a core.")]
+Cluster = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler, such as tcp://host:8786, to do the work.")
+]
+Output = Annotated[
+    Path | None, typer.Option(metavar="FOLDER", help="Where results and page go; else HILT_HOME/explore/NETWORK.")
+]
+Json = Annotated[bool, typer.Option("--json", help="End with one JSON object; progress to standard error.")]
+
+
 def explore(
-    network: Annotated[str, typer.Argument(help="A network of the catalogue (resnet18), or model.onnx.")],
-    sweep: Annotated[Path, typer.Option(help="Parameter sets to try, a TOML file (docs/explore.md).")],
-    part: Annotated[
-        str | None, typer.Option(help="Only designs that fit this part: 7z020, xczu3eg, xczu7ev or xczu9eg.")
-    ] = None,
-    area: Annotated[str, typer.Option(help="model (fitted to Yosys's counts), or yosys (minutes a design).")] = "model",
-    verify: Annotated[
-        int,
-        typer.Option(min=0, help="Run the network on the RTL of so many designs: along the front, then the next."),
-    ] = 0,
-    jobs: Annotated[int, typer.Option(min=0, help="Processes on this machine; 0: one a core.")] = 0,
-    cluster: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler, such as tcp://host:8786, to do the work.")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where results and page go; else HILT_HOME/explore/NETWORK.")
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="End with one JSON object; progress to standard error.")
-    ] = False,
+    network: Network,
+    sweep: SweepFile,
+    part: Part = None,
+    area: Area = "model",
+    verify: Verify = 0,
+    jobs: Jobs = 0,
+    cluster: Cluster = None,
+    output: Output = None,
+    as_json: Json = False,
 ) -> None:
     """Compile a network for parameter sets: the whole inference's latency, throughput, area, Pareto front.
 
     Each design's result is kept; a sweep that was interrupted goes on where it was.
     """
     from hilt.explore import exploration
-    from hilt.explore.area import PARTS
-    from hilt.explore.page import area_statement, exploration_page, summary
-    from hilt.explore.subject import load_subject
+    from hilt.explore.page import exploration_page
     from hilt.explore.sweep import read_sweep
 
-    if area not in _AREAS:
-        raise typer.BadParameter(f"--area {area!r} is neither model nor yosys")
-    if part is not None and part not in PARTS:
-        raise typer.BadParameter(f"--part {part!r} is none of {', '.join(PARTS)}")
+    _check_choices(area, part)
     swept = read_sweep(sweep)
-    with CommandWork() as work:
-        work.begin(f"reading {network}")
-        found = load_subject(network)
-    if found.note:
-        say_text(f"{network}: {found.note}; VTA's layers alone are counted", err=True)
+    found = _subject(network)
     tasks = [exploration.Task(found, design, area) for design in swept.designs]
     folder = output_folder(output or paths.home() / "explore" / Path(network).stem)
     kept = output_folder(folder / "designs")
@@ -77,41 +76,94 @@ def explore(
         say_text(f"refused: {line}", err=True)
     started = time.monotonic()
     evaluations = _evaluate(tasks, kept, jobs, cluster)
-    on_front = exploration.front(evaluations, part)
     places = exploration.spread(evaluations, verify, part)
-    chosen = [evaluations[place].design for place in places]
-    verifications = dict(zip(places, _verify(found, chosen, folder, jobs, cluster), strict=True))
-    lines = [_verified_line(evaluations[place].design, shown) for place, shown in verifications.items()]
-    page = folder / "designs.html"
-    _write(page, exploration_page(found.name, evaluations, swept.refused, part, lines))
+    shown = _verify(found, [evaluations[place].design for place in places], folder, jobs, cluster)
+    explored = _Explored(
+        found.name,
+        part,
+        evaluations,
+        exploration.front(evaluations, part),
+        swept.refused,
+        dict(zip(places, shown, strict=True)),
+        folder / "designs.html",
+    )
+    _write(explored.page, exploration_page(found.name, evaluations, swept.refused, part, explored.verified_lines()))
     if as_json:
-        print_json(
-            {
-                "network": found.name,
-                "part": part,
-                "designs": [
-                    evaluation.to_dict()
-                    | {
-                        "milliseconds": None if evaluation.inference.reason else evaluation.microseconds / 1e3,
-                        "images_a_second": None if evaluation.inference.reason else evaluation.images_a_second,
-                    }
-                    for evaluation in evaluations
-                ],
-                "front": on_front,
-                "refused": list(swept.refused),
-                "verified": [{"design": place, **shown.to_dict()} for place, shown in verifications.items()],
-                "page": str(page),
-            },
-            "exploration",
-        )
+        print_json(explored.to_dict(), "exploration")
     else:
-        _print_front(evaluations, on_front)
-        say_text(f"{summary(found.name, evaluations, on_front)} {area_statement(evaluations)}")
-        for line in lines:
-            say_text(line)
-        say_text(f"{seconds_text(time.monotonic() - started)}; page: {page}")
-    if not on_front or not all(shown.agrees for shown in verifications.values()):
+        _print(explored)
+        say_text(f"{seconds_text(time.monotonic() - started)}; page: {explored.page}")
+    if not explored.is_good():
         raise typer.Exit(Exit.NOTHING_VERIFIED)
+
+
+def _check_choices(area: str, part: str | None) -> None:
+    from hilt.explore.area import PARTS
+
+    if area not in _AREAS:
+        raise typer.BadParameter(f"--area {area!r} is neither model nor yosys")
+    if part is not None and part not in PARTS:
+        raise typer.BadParameter(f"--part {part!r} is none of {', '.join(PARTS)}")
+
+
+def _subject(network: str) -> Subject:
+    from hilt.explore.subject import load_subject
+
+    with CommandWork() as work:
+        work.begin(f"reading {network}")
+        found = load_subject(network)
+    if found.note:
+        say_text(f"{network}: {found.note}; VTA's layers alone are counted", err=True)
+    return found
+
+
+@dataclass(frozen=True)
+class _Explored:
+    """The designs of a sweep for a network: those on the front and those that ran on the RTL by their places."""
+
+    name: str
+    part: str | None
+    evaluations: Sequence[Evaluation]
+    on_front: Sequence[int]
+    refused: Sequence[str]
+    verified: Mapping[int, DesignVerification]
+    page: Path
+
+    def verified_lines(self) -> list[str]:
+        return [_verified_line(self.evaluations[place].design, shown) for place, shown in self.verified.items()]
+
+    def is_good(self) -> bool:
+        return bool(self.on_front) and all(shown.agrees for shown in self.verified.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "network": self.name,
+            "part": self.part,
+            "designs": [_values(evaluation) for evaluation in self.evaluations],
+            "front": list(self.on_front),
+            "refused": list(self.refused),
+            "verified": [{"design": place, **shown.to_dict()} for place, shown in self.verified.items()],
+            "page": str(self.page),
+        }
+
+
+def _values(evaluation: Evaluation) -> dict[str, Any]:
+    runs = not evaluation.inference.reason
+    return evaluation.to_dict() | {
+        "milliseconds": evaluation.microseconds / 1e3 if runs else None,
+        "images_a_second": evaluation.images_a_second if runs else None,
+    }
+
+
+def _print(explored: _Explored) -> None:
+    from hilt.explore.page import area_statement, summary
+
+    _print_front(explored.evaluations, explored.on_front)
+    say_text(
+        f"{summary(explored.name, explored.evaluations, explored.on_front)} {area_statement(explored.evaluations)}"
+    )
+    for line in explored.verified_lines():
+        say_text(line)
 
 
 def _evaluate(tasks: Sequence[Task], kept: Path, jobs: int, cluster: str | None) -> list[Evaluation]:

@@ -23,36 +23,47 @@ if TYPE_CHECKING:
 _AUTO_DECIBELS = 20.0
 
 
+ModelFile = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="An .onnx or .tflite model, in float or quantised by others.")
+]
+CalibrationData = Annotated[
+    Path, typer.Option("--calibration", metavar="DATA.npz", help="Inputs by name, (samples, ...); or one .npy.")
+]
+OutputFile = Annotated[Path, typer.Option("--output", "-o", metavar="FILE.onnx", help="The QDQ model to write.")]
+LabelName = Annotated[str, typer.Option(metavar="NAME", help="The array of classes in the data: measure the accuracy.")]
+ChannelBlock = Annotated[
+    int, typer.Option(min=0, help="Output channels that share a weight scale; 0: one scale a layer.")
+]
+Kept = Annotated[
+    list[str] | None,
+    typer.Option("--float", metavar="NODE", help="Keep a node in float on the processor; `auto`: as --min-db 20."),
+]
+LeastDecibels = Annotated[
+    float | None,
+    typer.Option(min=0, max=60, help="Keep as few layers in float as bring each output to so many decibels."),
+]
+Mean = Annotated[
+    str, typer.Option(metavar="M,..", help="The model reads uint8 images: (pixel - mean) / scale, by channel.")
+]
+Scale = Annotated[str, typer.Option(metavar="S,..", help="See --mean; pixels are 0 to 255.")]
+LayoutName = Annotated[str, typer.Option(help="Of these images: nhwc or nchw; nhwc unless given.")]
+Search = Annotated[bool, typer.Option(help="Improve the scales by their effect on the outputs.")]
+
+
 def quantize(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="An .onnx or .tflite model, in float or quantised by others.")
-    ],
-    calibration: Annotated[
-        Path, typer.Option("--calibration", metavar="DATA.npz", help="Inputs by name, (samples, ...); or one .npy.")
-    ],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE.onnx", help="The QDQ model to write.")],
-    labels: Annotated[
-        str, typer.Option(metavar="NAME", help="The array of classes in the data: measure the accuracy.")
-    ] = "",
+    model: ModelFile,
+    calibration: CalibrationData,
+    output: OutputFile,
+    labels: LabelName = "",
     shape: Shapes = None,
     value: Values = None,
-    channel_block: Annotated[
-        int, typer.Option(min=0, help="Output channels that share a weight scale; 0: one scale a layer.")
-    ] = 0,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option("--float", metavar="NODE", help="Keep a node in float on the processor; `auto`: as --min-db 20."),
-    ] = None,
-    min_db: Annotated[
-        float | None,
-        typer.Option(min=0, max=60, help="Keep as few layers in float as bring each output to so many decibels."),
-    ] = None,
-    mean: Annotated[
-        str, typer.Option(metavar="M,..", help="The model reads uint8 images: (pixel - mean) / scale, by channel.")
-    ] = "",
-    scale: Annotated[str, typer.Option(metavar="S,..", help="See --mean; pixels are 0 to 255.")] = "",
-    layout: Annotated[str, typer.Option(help="Of these images: nhwc or nchw; nhwc unless given.")] = "",
-    search: Annotated[bool, typer.Option(help="Improve the scales by their effect on the outputs.")] = True,
+    channel_block: ChannelBlock = 0,
+    keep: Kept = None,
+    min_db: LeastDecibels = None,
+    mean: Mean = "",
+    scale: Scale = "",
+    layout: LayoutName = "",
+    search: Search = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Quantise a network (ONNX, TFLite) to int8 with power-of-two scales, and print the cost."""
@@ -125,30 +136,22 @@ def values_of(result: Quantisation) -> dict[str, Any]:
 
 def print_result(result: Quantisation) -> None:
     """Print the loss by layer, and the other costs of quantising."""
-    from hilt.network.core_speed import CORTEX_A9
-
+    costs = result.costs
     listed = tables.table("layer", "operator", ">MMAC", ">scale", ">signal to noise")
-    for layer in result.costs.layers:
+    for layer in costs.layers:
         cells = (f"{layer.macs / 1e6:.2f}", f"2^{-layer.exponent}", f"{layer.decibels:.1f} dB")
         listed.add_row(layer.name, layer.op, *cells)
     tables.console().print(listed)
     for note in result.notes:
         say_text(note)
-    costs = result.costs
+    for output in costs.outputs:
+        say_text(f"output {output.name}: {output.decibels:.1f} dB above the error of quantising")
     kind = (
         "held-out samples" if costs.unseen else "samples that also fitted the scales; from eight on half are held out"
     )
-    for output in costs.outputs:
-        say_text(f"output {output.name}: {output.decibels:.1f} dB above the error of quantising")
     say_text(f"measured on {costs.samples} {kind}")
     if result.kept:
-        names, seconds = ", ".join(node.name for node in result.kept), sum(node.seconds for node in result.kept)
-        macs = sum(node.macs for node in result.kept)
-        share = 100 * macs / max(macs + sum(layer.macs for layer in costs.layers), 1)
-        say_text(
-            f"in float on the processor: {names}; {share:.1f} % of the multiply-accumulates, "
-            f"about {1e3 * seconds:,.1f} ms on a {CORTEX_A9.name}"
-        )
+        say_text(_kept_text(result))
     if result.equalised:
         say_text("channels were equalised: the float network computes the same with other weights")
     agreement = result.agreement
@@ -163,3 +166,15 @@ def print_result(result: Quantisation) -> None:
             f"accuracy on {accuracy.samples:,} samples: float {100 * accuracy.float_model:.2f} %, "
             f"quantised {100 * accuracy.quantised_model:.2f} %, integer reference {100 * accuracy.reference:.2f} %"
         )
+
+
+def _kept_text(result: Quantisation) -> str:
+    from hilt.network.core_speed import CORTEX_A9
+
+    names, seconds = ", ".join(node.name for node in result.kept), sum(node.seconds for node in result.kept)
+    macs = sum(node.macs for node in result.kept)
+    share = 100 * macs / max(macs + sum(layer.macs for layer in result.costs.layers), 1)
+    return (
+        f"in float on the processor: {names}; {share:.1f} % of the multiply-accumulates, "
+        f"about {1e3 * seconds:,.1f} ms on a {CORTEX_A9.name}"
+    )

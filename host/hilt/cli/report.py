@@ -14,23 +14,29 @@ from hilt.store import Run, Store, database_path
 from hilt.store.identifiers import run_or_campaign
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hilt.report.facts import Facts
 
 
+Identifiers = Annotated[
+    list[str],
+    typer.Argument(metavar="RUN|CAMPAIGN", help="Its id, the beginning of it, or `last`; several are compared."),
+]
+Static = Annotated[
+    bool, typer.Option("--static", help="A page without scripts and interactive plots: a tenth of the bytes.")
+]
+
+
 def report(
-    identifiers: Annotated[
-        list[str],
-        typer.Argument(metavar="RUN|CAMPAIGN", help="Its id, the beginning of it, or `last`; several are compared."),
-    ],
+    identifiers: Identifiers,
     html: Annotated[Path | None, typer.Option(help="One page that needs nothing else.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Every trial, a line each.")] = None,
     parquet: Annotated[Path | None, typer.Option(help="The same as Parquet.")] = None,
     png: Annotated[Path | None, typer.Option(file_okay=False, help="A directory for the pictures as PNG.")] = None,
     svg: Annotated[Path | None, typer.Option(file_okay=False, help="A directory for the pictures as SVG.")] = None,
     schedule: Annotated[Path | None, typer.Option(help="A campaign's schedules as JSON.")] = None,
-    static: Annotated[
-        bool, typer.Option("--static", help="A page without scripts and interactive plots: a tenth of the bytes.")
-    ] = False,
+    static: Static = False,
 ) -> None:
     """Write a report of a run or a campaign: page, pictures, tables. Also while it is running.
 
@@ -45,37 +51,45 @@ def report(
 
         compare(identifiers, html)
         return
-    (identifier,) = identifiers
-    from hilt.report.facts import facts_of_campaign, facts_of_run
     from hilt.report.html import write_report
-    from hilt.report.schedule_file import write_schedule
     from hilt.report.trials_file import write_csv, write_parquet
+
+    facts = _facts(identifiers[0])
+    writers: tuple[tuple[Path | None, Callable[[Path], None]], ...] = (
+        (schedule, lambda path: _write_schedule(path, facts)),
+        (html, lambda path: write_report(path, facts, static=static)),
+        (csv, lambda path: write_csv(path, facts.runs)),
+        (parquet, lambda path: write_parquet(path, facts.runs)),
+        (png, lambda path: _draw(facts, path, ".png")),
+        (svg, lambda path: _draw(facts, path, ".svg")),
+    )
+    with CommandWork(f"drawing {identifiers[0]}"):
+        for path, write in writers:
+            if path is not None:
+                write(path)
+    for written in filter(None, (html, csv, parquet, png, svg, schedule)):
+        typer.echo(str(written))
+
+
+def _facts(identifier: str) -> Facts:
+    """Return the facts of a run or a campaign."""
+    from hilt.report.facts import facts_of_campaign, facts_of_run
 
     with CommandWork(f"reading {identifier}"), Store(database_path(paths.home())) as store:
         found = run_or_campaign(store, identifier)
         if isinstance(found, Run):
-            facts = facts_of_run(store, found)
-        else:
-            from hilt.engine.campaign_results import load_result
+            return facts_of_run(store, found)
+        from hilt.engine.campaign_results import load_result
 
-            facts = facts_of_campaign(store, load_result(store, found))
-    if schedule is not None:
-        if facts.result is None:
-            raise typer.BadParameter("--schedule is of a campaign; `hilt show RUN` has a run's best configuration")
-        write_schedule(schedule, facts.result)
-    with CommandWork(f"drawing {identifier}"):
-        if html is not None:
-            write_report(html, facts, static=static)
-        if csv is not None:
-            write_csv(csv, facts.runs)
-        if parquet is not None:
-            write_parquet(parquet, facts.runs)
-        for directory, ending in ((png, ".png"), (svg, ".svg")):
-            if directory is not None:
-                _draw(facts, directory, ending)
-    for written in (html, csv, parquet, png, svg, schedule):
-        if written is not None:
-            typer.echo(str(written))
+        return facts_of_campaign(store, load_result(store, found))
+
+
+def _write_schedule(path: Path, facts: Facts) -> None:
+    from hilt.report.schedule_file import write_schedule
+
+    if facts.result is None:
+        raise typer.BadParameter("--schedule is of a campaign; `hilt show RUN` has a run's best configuration")
+    write_schedule(path, facts.result)
 
 
 def _draw(facts: Facts, directory: Path, ending: str) -> None:

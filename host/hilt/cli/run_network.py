@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hilt.measure.interfaces import BoardEvent, Listen
+    from hilt.network.board_run import Inferences
+    from hilt.network.graph import Graph
     from hilt.network.profile import Profile
+    from hilt.network.verify import Verified
     from hilt_runtime import Bundle
 
 
@@ -31,31 +34,42 @@ _INFERENCES = 2
 """Inferences without --repeat: a cold and a warm one."""
 
 
+BundleFile = Annotated[Path, typer.Argument(metavar="MODEL.hilt", help="A bundle of `hilt compile`.")]
+BoardName = Annotated[str, typer.Option(help="The board to run it on.")]
+InputFile = Annotated[
+    Path | None, typer.Option("--input", metavar="FILE.npy", help="The input; a .npz with all inputs by name.")
+]
+OutputFile = Annotated[
+    Path | None, typer.Option("--output", metavar="FILE.npy", help="Where the output goes; .npz for several.")
+]
+Verify = Annotated[bool, typer.Option("--verify", help="Compare every tensor with the integer reference.")]
+Profiled = Annotated[bool, typer.Option("--profile", help="Show where the time went.")]
+TraceFile = Annotated[
+    Path | None, typer.Option(metavar="FILE.json", help="Write a trace of the inference for ui.perfetto.dev.")
+]
+PageFile = Annotated[
+    Path | None, typer.Option(metavar="FILE.html", help="Write a page: the graph and the inference's timeline.")
+]
+Repeat = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        max=1 << 16,
+        help="Inferences; the first is cold; from 4 on, one half is the latency, one half overlaps.",
+    ),
+]
+
+
 def run_network(
-    bundle: Annotated[Path, typer.Argument(metavar="MODEL.hilt", help="A bundle of `hilt compile`.")],
-    board: Annotated[str, typer.Option(help="The board to run it on.")] = "virtual:pynq",
-    input_file: Annotated[
-        Path | None, typer.Option("--input", metavar="FILE.npy", help="The input; a .npz with all inputs by name.")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE.npy", help="Where the output goes; .npz for several.")
-    ] = None,
-    verify: Annotated[bool, typer.Option("--verify", help="Compare every tensor with the integer reference.")] = False,
-    profiled: Annotated[bool, typer.Option("--profile", help="Show where the time went.")] = False,
-    perfetto: Annotated[
-        Path | None, typer.Option(metavar="FILE.json", help="Write a trace of the inference for ui.perfetto.dev.")
-    ] = None,
-    html: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="Write a page: the graph and the inference's timeline.")
-    ] = None,
-    repeat: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            max=1 << 16,
-            help="Inferences; the first is cold; from 4 on, one half is the latency, one half overlaps.",
-        ),
-    ] = _INFERENCES,
+    bundle: BundleFile,
+    board: BoardName = "virtual:pynq",
+    input_file: InputFile = None,
+    output: OutputFile = None,
+    verify: Verify = False,
+    profiled: Profiled = False,
+    perfetto: TraceFile = None,
+    html: PageFile = None,
+    repeat: Repeat = _INFERENCES,
     wait: Wait = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -64,30 +78,24 @@ def run_network(
     from hilt.network.board_run import BoardRunner, open_bundle
     from hilt.network.graph_file import graph_of
     from hilt.network.kept_view import keep_view
-    from hilt.network.latency import latency_text, runs_text
     from hilt.network.network_view import network_view
     from hilt.network.processor_time import processor_time
     from hilt.network.profile import perfetto as trace_of
     from hilt.network.profile import profile
-    from hilt.network.reference import evaluate
-    from hilt.network.verify import compare
     from hilt_runtime.arrays import encode_arrays
 
     for path in filter(None, (output, perfetto, html)):
         check_folder(path)
     opened, data = open_bundle(str(bundle))
     inputs = inputs_for(opened, input_file)
+    graph = graph_of(opened, data)
     with CommandWork(f"connecting to {board}") as work:
         with BoardRunner(board, telling(work), wait=wait) as runner:
             work.begin("1 inference" if repeat == 1 else f"{repeat:,} inferences")
             answer = runner.run(opened, data, encode_arrays(inputs, {}), repeat=repeat, keep=verify)
-        graph = graph_of(opened, data)
-        if verify:
-            work.begin("comparing every tensor with the integer reference")
-        verified = compare(answer.arrays, evaluate(graph, inputs, answer.arrays), graph) if verify else None
-    outputs = {output["name"]: answer.arrays[output["name"]] for output in opened.outputs}
+        verified = _verified(work, graph, inputs, answer) if verify else None
     if output is not None:
-        write_arrays(output, outputs)
+        write_arrays(output, {tensor["name"]: answer.arrays[tensor["name"]] for tensor in opened.outputs})
     board_time = processor_time(board, graph, opened.manifest, answer.engines)
     figures = profile(opened.manifest, answer.runs, board_time, answer.overlapped)
     view = network_view(graph, opened.manifest, figures, answer.engines) | {"board": board}
@@ -96,20 +104,48 @@ def run_network(
         write_page(html, view)
     if perfetto is not None:
         write_json(perfetto, trace_of(opened.manifest, figures))
+    shown = _Shown(opened.manifest["name"], board, figures, answer, verified)
     if as_json:
-        facts: dict[str, Any] = {"network": opened.manifest["name"], "board": board, "profile": figures.to_dict()}
-        facts["engine"], facts["engines"] = answer.engine, dict(answer.engines)
-        if verified is not None:
-            facts["verified"] = asdict(verified)
-        print_json(facts, "inference")
-        return
-    if profiled:
-        print_profile(figures)
-    if verified is not None:
-        say_text(f"verified: {verified.text}")
-    say_text(f"{opened.manifest['name']} on {board}: {latency_text(figures.latency)}")
-    say_text(f"the processor's steps: {answer.engine}{_by_numpy(answer.engines)}")
-    say_text(runs_text(figures.latency))
+        print_json(shown.to_dict(), "inference")
+    else:
+        shown.print(profiled)
+
+
+def _verified(work: CommandWork, graph: Graph, inputs: Mapping[str, NDArray[Any]], answer: Inferences) -> Verified:
+    from hilt.network.reference import evaluate
+    from hilt.network.verify import compare
+
+    work.begin("comparing every tensor with the integer reference")
+    return compare(answer.arrays, evaluate(graph, inputs, answer.arrays), graph)
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """The results of a run that are printed."""
+
+    network: str
+    board: str
+    figures: Profile
+    answer: Inferences
+    verified: Verified | None
+
+    def to_dict(self) -> dict[str, Any]:
+        facts: dict[str, Any] = {"network": self.network, "board": self.board, "profile": self.figures.to_dict()}
+        facts["engine"], facts["engines"] = self.answer.engine, dict(self.answer.engines)
+        if self.verified is not None:
+            facts["verified"] = asdict(self.verified)
+        return facts
+
+    def print(self, profiled: bool) -> None:
+        from hilt.network.latency import latency_text, runs_text
+
+        if profiled:
+            print_profile(self.figures)
+        if self.verified is not None:
+            say_text(f"verified: {self.verified.text}")
+        say_text(f"{self.network} on {self.board}: {latency_text(self.figures.latency)}")
+        say_text(f"the processor's steps: {self.answer.engine}{_by_numpy(self.answer.engines)}")
+        say_text(runs_text(self.figures.latency))
 
 
 def _by_numpy(engines: Mapping[str, str]) -> str:
@@ -126,8 +162,6 @@ def inputs_for(bundle: Bundle, path: Path | None) -> dict[str, NDArray[Any]]:
 
     Raises ArrayFileError for a file that cannot be read, BadParameter if it does not hold them.
     """
-    import numpy as np
-
     from hilt.network.array_file import read_arrays
     from hilt.network.random_inputs import random_arrays
 
@@ -142,15 +176,21 @@ def inputs_for(bundle: Bundle, path: Path | None) -> dict[str, NDArray[Any]]:
         if tensor["name"] not in arrays:
             names = ", ".join(tensor["name"] for tensor in wanted)
             raise typer.BadParameter(f"{path} has no input {tensor['name']}; the network's inputs are {names}")
-        array = arrays[tensor["name"]]
-        if list(array.shape) != tensor["shape"] or str(array.dtype) != tensor["dtype"]:
-            raise typer.BadParameter(
-                f"input {tensor['name']} in {path} is {array.dtype} {tuple(array.shape)}, the network takes "
-                f"{tensor['dtype']} {tuple(tensor['shape'])}"
-            )
-        if array.dtype.kind == "f" and (holes := int(np.isnan(array).sum())):
-            raise typer.BadParameter(f"input {tensor['name']} in {path} holds NaN in {holes} of {array.size} elements")
+        _check_input(tensor, arrays[tensor["name"]], path)
     return {tensor["name"]: arrays[tensor["name"]] for tensor in wanted}
+
+
+def _check_input(tensor: Mapping[str, Any], array: NDArray[Any], path: Path) -> None:
+    """Raise BadParameter unless an array has a tensor's shape and type, and no NaN."""
+    import numpy as np
+
+    if list(array.shape) != tensor["shape"] or str(array.dtype) != tensor["dtype"]:
+        raise typer.BadParameter(
+            f"input {tensor['name']} in {path} is {array.dtype} {tuple(array.shape)}, the network takes "
+            f"{tensor['dtype']} {tuple(tensor['shape'])}"
+        )
+    if array.dtype.kind == "f" and (holes := int(np.isnan(array).sum())):
+        raise typer.BadParameter(f"input {tensor['name']} in {path} holds NaN in {holes} of {array.size} elements")
 
 
 def write_json(path: Path, value: object) -> None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hilt.cli.for_tvm import User, for_tvm
 from hilt.run_choices import SpaceName
 from hilt.store import ROUNDS
+
+if TYPE_CHECKING:
+    from hilt.engine.run_spec import RunSpec
 
 SHORT_RUN_PLANS = 4
 LARGEST_PLAN = 64
@@ -81,6 +86,14 @@ def repeats(text: str) -> tuple[int, int | None]:
     if not text.isascii() or not text.isdecimal():
         raise typer.BadParameter(f"--repeat is a number or auto, not {text!r}")
     return int(text), ROUNDS
+
+
+def with_options(spec: RunSpec, repeat: str, tuner_option: list[str] | None, user: User) -> RunSpec:
+    """Return a run's settings with its repeats, its tuner's options and its user. Raises typer.BadParameter."""
+    times, rounds = repeats(repeat)
+    options = tuner_options(spec.tuner, max(spec.batch, spec.trials // SHORT_RUN_PLANS), tuner_option or [])
+    spec = replace(spec, repeat=times, rounds=rounds, tuner_options=options)
+    return for_tvm(spec) if user is User.TVM else spec
 
 
 def board_names(boards: list[str] | None, chaos: str | None) -> str:

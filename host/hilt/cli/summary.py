@@ -14,14 +14,23 @@ def summary_text(store: Store, run: Run, *, running: bool = False) -> str:
 
     `running` is whether an engine still runs it.
     """
-    summary = store.summary(run.uuid)
     name = short(run.uuid)
-    recorded = run.board.startswith(DATASET_PREFIX)
+    lines = ["", *_trial_lines(store, run), *_best_lines(store, run)]
+    if run.state is RunState.FINISHED and run.detail:
+        lines.append(f"the tuner's assessment: {run.detail}")
+    onward = "" if run.state is RunState.FINISHED else f"; `hilt resume {name}` goes on"
+    lines.append(f"run {name}, {state_text(run, running)}: `hilt show {name}` shows it{onward}")
+    return "\n".join(lines)
+
+
+def _trial_lines(store: Store, run: Run) -> list[str]:
+    """Return how many trials there are, and their outcomes."""
+    summary, recorded = store.summary(run.uuid), _is_recorded(run)
     valid = store.counts(run.uuid).get(Outcome.OK, 0) if recorded else summary.valid
     counted = f"{summary.trials} of {run.budget} trials, {valid} valid{' on record' if recorded else ''}"
     ended_early = run.state is RunState.FINISHED and summary.trials < run.budget
     ending = "; the tuner asked for no more" if ended_early else ""
-    lines = ["", f"{RunNames(store)(run)} on {run.board}: {counted}{ending}"]
+    lines = [f"{RunNames(store)(run)} on {run.board}: {counted}{ending}"]
     if summary.valid:
         lines.append(
             f"every valid trial's output was compared in full with the reference "
@@ -32,22 +41,29 @@ def summary_text(store: Store, run: Run, *, running: bool = False) -> str:
             lines.append(f"  {count} {outcome}{f': {reasons}' if reasons else ''}")
         elif count > summary.valid and not recorded:
             lines.append(f"  {count - summary.valid} ran but were not compared in full, so they do not count")
+    return lines
+
+
+def _best_lines(store: Store, run: Run) -> list[str]:
+    """Return the best configuration, or why there is none."""
+    summary = store.summary(run.uuid)
+    if _is_recorded(run):
+        return _recorded(store, run)
+    if not summary.trials:
+        return ["no trial was made"]
     best = summary.best
-    if recorded:
-        lines += _recorded(store, run)
-    elif not summary.trials:
-        lines.append("no trial was made")
-    elif best is None or best.microseconds is None:
-        lines.append("no verified configuration was found; more trials or another seed may find one")
-    else:
-        lines.append(f"best: configuration {best.index}: {knobs_text(best.knobs)}")
-        lines.append(f"  {latency_text(run, best.cycles, best.microseconds)}")
-        lines += _measured_again(store, run, best)
-    if run.state is RunState.FINISHED and run.detail:
-        lines.append(f"the tuner's assessment: {run.detail}")
-    onward = "" if run.state is RunState.FINISHED else f"; `hilt resume {name}` goes on"
-    lines.append(f"run {name}, {state_text(run, running)}: `hilt show {name}` shows it{onward}")
-    return "\n".join(lines)
+    if best is None or best.microseconds is None:
+        return ["no verified configuration was found; more trials or another seed may find one"]
+    return [
+        f"best: configuration {best.index}: {knobs_text(best.knobs)}",
+        f"  {latency_text(run, best.cycles, best.microseconds)}",
+        *_measured_again(store, run, best),
+    ]
+
+
+def _is_recorded(run: Run) -> bool:
+    """Return whether a dataset, not a board, answered the trials."""
+    return run.board.startswith(DATASET_PREFIX)
 
 
 def _measured_again(store: Store, run: Run, best: Trial) -> list[str]:

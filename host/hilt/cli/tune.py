@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hilt import paths
-from hilt.cli.for_tvm import For, User, for_tvm, print_for_run
+from hilt.cli.for_tvm import For, User, print_for_run
 from hilt.cli.input_options import Shapes, Values
 from hilt.cli.run_options import (
-    SHORT_RUN_PLANS,
     Boards,
     Chaos,
     Detach,
@@ -24,40 +23,48 @@ from hilt.cli.run_options import (
     TunerOptions,
     Wait,
     board_names,
-    repeats,
-    tuner_options,
+    with_options,
 )
 from hilt.run_choices import CheckLevel, SpaceName
 
 if TYPE_CHECKING:
+    from hilt.cli.exit_codes import Exit
+    from hilt.engine.run_spec import RunSpec
     from hilt.store import Run
 
 
+Workload = Annotated[
+    str,
+    typer.Argument(
+        help="resnet18.C5, deepbench.107, one spelled out as conv2d:n=1,ci=64,h=56,w=56,co=64,k=3x3,s=1x1,p=1x1 "
+        "or a network (resnet18, a model.onnx), whose layers become a campaign."
+    ),
+]
+Trials = Annotated[
+    int, typer.Option(help="Budget: configurations to try, rejected ones included; of a network, a layer.")
+]
+Seed = Annotated[int, typer.Option(help="Same seed, same board: same trials.")]
+Batch = Annotated[int, typer.Option(help="Trials asked of the tuner at a time.")]
+Level = Annotated[
+    CheckLevel,
+    typer.Option(
+        help="Rejected before it travels. compiler: configurations that do not fit; "
+        "strict: also those that could lose sums; "
+        "tvm: all that TVM would not run; off: none.",
+    ),
+]
+
+
 def tune(
-    workload: Annotated[
-        str,
-        typer.Argument(
-            help="resnet18.C5, deepbench.107, one spelled out as conv2d:n=1,ci=64,h=56,w=56,co=64,k=3x3,s=1x1,p=1x1 "
-            "or a network (resnet18, a model.onnx), whose layers become a campaign."
-        ),
-    ],
+    workload: Workload,
     board: Boards = None,
     tuner: Tuner = "hilt",
-    trials: Annotated[
-        int, typer.Option(help="Budget: configurations to try, rejected ones included; of a network, a layer.")
-    ] = 64,
-    seed: Annotated[int, typer.Option(help="Same seed, same board: same trials.")] = 0,
-    batch: Annotated[int, typer.Option(help="Trials asked of the tuner at a time.")] = 8,
+    trials: Trials = 64,
+    seed: Seed = 0,
+    batch: Batch = 8,
     kind: SpaceKind = SpaceName.AUTOTVM,
     orders: Orders = None,
-    checks: Annotated[
-        CheckLevel,
-        typer.Option(
-            help="Rejected before it travels. compiler: configurations that do not fit; "
-            "strict: also those that could lose sums; "
-            "tvm: all that TVM would not run; off: none."
-        ),
-    ] = CheckLevel.COMPILER,
+    checks: Level = CheckLevel.COMPILER,
     repeat: Repeat = "1",
     number: Number = 1,
     time_limit: TimeLimit = None,
@@ -71,13 +78,8 @@ def tune(
     as_json: Json = False,
 ) -> None:
     """Find the fastest schedule of a workload, or of every layer of a network, by trying schedules on a board."""
-    from hilt.cli.attending import attend_run
-    from hilt.cli.exit_codes import Exit
-    from hilt.cli.host_keys import confirm_host_key
-    from hilt.engine import launch
     from hilt.engine.run_spec import RunSpec
 
-    times, rounds = repeats(repeat)
     spec = RunSpec(
         workload=workload,
         board=board_names(board, chaos),
@@ -88,25 +90,37 @@ def tune(
         space_kind=kind,
         orders=orders,
         checks=checks,
-        repeat=times,
-        rounds=rounds,
         number=number,
         limit_seconds=time_limit,
-        tuner_options=tuner_options(tuner, max(batch, trials // SHORT_RUN_PLANS), tuner_option or []),
     )
-    if user is User.TVM:
-        spec = for_tvm(spec)
-    home = paths.home()
-    if is_network(workload):
-        from hilt.campaign.budget import Budget
-        from hilt.cli.campaign import network_to_tune, start_campaign
+    spec = with_options(spec, repeat, tuner_option, user)
+    start = _tune_network if is_network(workload) else _tune_layer
+    raise typer.Exit(start(spec, user, shape, value, wait=wait, detach=detach, as_json=as_json))
 
-        network = network_to_tune(workload, spec.board, user, spec.checks, shape, value)
-        budget = Budget(trials=trials * max(1, len(network.supported)))
-        raise typer.Exit(start_campaign(network, spec, budget, shape, value, wait=wait, detach=detach, as_json=as_json))
+
+def _tune_network(
+    spec: RunSpec, user: User, shape: Shapes, value: Values, *, wait: bool, detach: bool, as_json: bool
+) -> Exit:
+    from hilt.campaign.budget import Budget
+    from hilt.cli.campaign import network_to_tune, start_campaign
+
+    network = network_to_tune(spec.workload, spec.board, user, spec.checks, shape, value)
+    budget = Budget(trials=spec.trials * max(1, len(network.supported)))
+    return start_campaign(network, spec, budget, shape, value, wait=wait, detach=detach, as_json=as_json)
+
+
+def _tune_layer(
+    spec: RunSpec, user: User, shape: Shapes, value: Values, *, wait: bool, detach: bool, as_json: bool
+) -> Exit:
+    from hilt.cli.attending import attend_run
+    from hilt.cli.exit_codes import Exit
+    from hilt.cli.host_keys import confirm_host_key
+    from hilt.engine import launch
+
     if shape or value:
-        raise typer.BadParameter(f"--shape and --value are for a model.onnx; {workload} has its sizes")
+        raise typer.BadParameter(f"--shape and --value are for a model.onnx; {spec.workload} has its sizes")
     confirm_host_key(spec.board)
+    home = paths.home()
     started: list[Run] = []
 
     def start() -> Run:
@@ -116,7 +130,7 @@ def tune(
     ending = attend_run(home, start, detach=detach, as_json=as_json)
     if user is User.TVM and ending is Exit.OK and not (detach or as_json):
         print_for_run(home, started[0].uuid)
-    raise typer.Exit(ending)
+    return ending
 
 
 def is_network(text: str) -> bool:
