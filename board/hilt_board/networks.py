@@ -34,6 +34,7 @@ class AgentDevice(VtaDevice):
         self._buffers = 0
         self.parameters = driver.manifest.parameters
         self.isa = driver.manifest.isa
+        self.table = driver.manifest.table
         self.clock_hz = driver.manifest.clock_hz
 
     def allocate(self, size: int) -> Any:

@@ -10,6 +10,7 @@ from typing import Any, Dict, Optional
 import numpy as np
 
 from hilt_runtime.errors import DeviceError, MemoryNeededError, TargetError
+from hilt_runtime.isa import TABLE_OF_BUILD
 from hilt_runtime.register_protocol import DeviceRun, RegisterProtocol, ResetStuckError
 from hilt_runtime.registers import IDENTITY_VALUE, REGISTER_BYTES, Register
 
@@ -20,6 +21,8 @@ class VtaDevice:
     parameters = ""
     """VTA's name for the parameters; empty if it is not known."""
     isa = ""
+    table = False
+    """Whether STOREs can go by way of the table."""
     bitstream = ""
     """SHA-256 of the file; empty if it is not known."""
     clock_hz = 0
@@ -33,6 +36,8 @@ class VtaDevice:
         ):
             if there and target[key] != there:
                 raise TargetError(text.format(name, part, target[key], there))
+        if target.get("table", False) and not self.table:
+            raise TargetError(text.format(name, "an accelerator with", "a table before the store", "none"))
         wanted = target.get("bitstream", "")
         if wanted and self.bitstream and wanted != self.bitstream:
             raise TargetError(text.format(name, "bitstream", wanted[:12], self.bitstream[:12]))
@@ -76,6 +81,7 @@ class PynqDevice(VtaDevice):
         counts = self._registers.read(Register.IDENTITY) == IDENTITY_VALUE
         self._protocol = RegisterProtocol(self._registers, counts, self.clock_hz)
         self.isa = target["isa"]
+        self.table = counts and bool(self._registers.read(Register.BUILD) & TABLE_OF_BUILD)
         self.parameters = self._described(target) if counts else ""
 
     def allocate(self, size: int) -> Any:
@@ -106,13 +112,16 @@ class PynqDevice(VtaDevice):
             self._pynq.Clocks.fclk0_mhz = self.clock_hz / 1e6
 
     def _described(self, target: Dict[str, Any]) -> str:
-        """Return the parameters' name if the registers agree with it, else the registers' values."""
+        """Return the parameters' name if the registers agree with it, else the registers' values.
+
+        The table is apart: a bundle that does not use it runs with and without.
+        """
         wanted = target.get("identity")
         if not wanted:
             return ""
         read = self._registers.read
         there = [read(Register.GEOMETRY), read(Register.BUFFER_SIZES), read(Register.BUILD)]
-        if there == list(wanted):
+        if there[:2] == wanted[:2] and not (there[2] ^ wanted[2]) & ~TABLE_OF_BUILD:
             return str(target["parameters"])
         return "registers {}".format(" ".join("{:08x}".format(value) for value in there))
 

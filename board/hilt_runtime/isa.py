@@ -12,11 +12,15 @@ from typing import Any, Dict, NamedTuple, Sequence, Tuple
 import numpy as np
 
 LOAD, STORE, GEMM, FINISH, ALU = range(5)
-UOP, WGT, INP, ACC, OUT, ACC_8BIT = range(6)
-MEMORY_NAMES = ("UOP", "WGT", "INP", "ACC", "OUT", "ACC_8BIT")
+UOP, WGT, INP, ACC, OUT, ACC_8BIT, OUT_BY_TABLE, TABLE = range(8)
+MEMORY_NAMES = ("UOP", "WGT", "INP", "ACC", "OUT", "ACC_8BIT", "OUT by way of the table", "OUT to the table")
 REVISIONS = ("A", "B", "wide")
 TOKEN_QUEUE_DEPTH = 1024
 """Tokens that wait between two stages, at most."""
+
+TABLE_BYTES = 256
+TABLE_OF_BUILD = 1 << 13
+"""The bit of the register `build` that says that the accelerator has the table."""
 
 _NAME = re.compile(r"(\d{1,3})x(\d{1,3})_i8w8a32_(\d\d?)_(\d\d?)_(\d\d?)_(\d\d?)")
 _LARGEST_BATCH, _LARGEST_BLOCK, _LARGEST_DEPTH, _LARGEST_UOP_LOG = 16, 64, 1 << 16, 18
@@ -48,12 +52,17 @@ class Sizes(NamedTuple):
     def element_bytes(self, isa: str) -> Tuple[int, ...]:
         """Return the bytes in memory of one element, by memory type."""
         lanes = self.batch * self.block
-        return uop_bytes(isa), self.block * self.block, lanes, 4 * lanes, lanes, lanes
+        return uop_bytes(isa), self.block * self.block, lanes, 4 * lanes, lanes, lanes, lanes, lanes
+
+    @property
+    def table_elements(self) -> int:
+        """Return the elements of OUT that a STORE writes to the table; of one that is larger, the first 256 bytes."""
+        return max(1, TABLE_BYTES // (self.batch * self.block))
 
     def depths(self, isa: str) -> Tuple[int, ...]:
         """Return the elements of the buffer on chip, by memory type."""
         uops = (1 << self.log_uop_bytes) // uop_bytes(isa)
-        return uops, self.wgt_depth, self.inp_depth, self.acc_depth, self.acc_depth, self.acc_depth
+        return uops, self.wgt_depth, self.inp_depth, *(self.acc_depth,) * 5
 
 
 def uop_bytes(isa: str) -> int:
@@ -79,6 +88,15 @@ def geometry(name: str) -> Sizes:
 
 def _is_power(value: int, most: int) -> bool:
     return 0 < value <= most and not value & (value - 1)
+
+
+def store_types(written: Any, isa: str, table: bool) -> Any:
+    """Return the memory types of STOREs as the accelerator reads the field: OUT, OUT_BY_TABLE or TABLE.
+
+    Revision A has the low two bits only. Without a table, the field says nothing.
+    """
+    kinds = written | np.array(4, written.dtype) if isa == "A" else written
+    return np.where((kinds >= OUT_BY_TABLE) & table, kinds, OUT)
 
 
 class FieldPlace(NamedTuple):

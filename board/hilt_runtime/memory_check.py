@@ -72,6 +72,10 @@ def _check_program(
         chosen = words[first : first + _AT_ONCE]
         found = transfers(chosen, machine, first)
         whose = owner[found.number]
+        aimless = (found.memory_type == isa.TABLE) & (whose >= 0)
+        if aimless.any():
+            name = found.name(int(np.argmax(aimless)))
+            raise ProgramCheckError("a relocation changes {}, which touches no memory".format(name))
         known = ~found.moves | (whose >= 0)
         require_inside(found, known, "at an address of its own: no relocation gives it a buffer")
         alike = ~found.moves | (elements[whose] == found.size)

@@ -31,6 +31,8 @@ class InstructionSet(NamedTuple):
 
     sizes: isa.Sizes
     revision: str
+    table: bool = False
+    """Whether its STOREs can go by way of the table."""
 
     @property
     def formats(self) -> isa.FieldPlaces:
@@ -75,12 +77,7 @@ def transfers(words: Any, machine: InstructionSet, first: int = 0) -> Transfers:
     number = np.flatnonzero((opcode == isa.LOAD) | (opcode == isa.STORE))
     fields = isa.unpack(words[number], machine.formats.memory)
     store = fields["opcode"] == isa.STORE
-    kind = np.where(store, isa.OUT, fields["memory_type"])  # a STORE has one buffer; rev A has no bits to say so
-    bad = (kind >= len(isa.MEMORY_NAMES)) | (~store & (kind == isa.OUT))
-    if bad.any():
-        wrong = int(np.argmax(bad))
-        text = "instruction {} loads memory type {}, which VTA does not load"
-        raise ProgramCheckError(text.format(first + int(number[wrong]), int(kind[wrong])))
+    kind = _memory_types(fields, number + first, machine)
     size = np.array(machine.sizes.element_bytes(machine.revision), dtype=np.int64)[kind]
     columns, stride = fields["x_size"], fields["x_stride"]
     rows = np.where(kind == isa.UOP, 1, fields["y_size"])  # micro-ops are one row, whatever y_size is
@@ -90,8 +87,27 @@ def transfers(words: Any, machine: InstructionSet, first: int = 0) -> Transfers:
     start = fields["dram_base"]
     end = start + (rows - 1) * stride + columns
     sram = fields["sram_base"]
-    moves = (rows > 0) & (columns > 0)
+    moves = (rows > 0) & (columns > 0) & (kind != isa.TABLE)
     return Transfers(number + first, store, kind, size, start, end, moves, sram, sram + high * wide)
+
+
+def _memory_types(fields: Dict[str, Any], number: Any, machine: InstructionSet) -> Any:
+    """Return the memory types of LOADs and STOREs. Raises ProgramCheckError for those that the machine has not."""
+    written = fields["memory_type"]
+    store = fields["opcode"] == isa.STORE
+    unknown = ~store & ((written == isa.OUT) | (written > isa.ACC_8BIT))
+    if unknown.any():
+        wrong = int(np.argmax(unknown))
+        text = "instruction {} loads memory type {}, which VTA does not load"
+        raise ProgramCheckError(text.format(int(number[wrong]), int(written[wrong])))
+    kind = np.where(store, isa.store_types(written, machine.revision, True), written)
+    if not machine.table:
+        text = "is a STORE by way of the table, which the accelerator has not, or the bundle does not name"
+        _refuse(kind > isa.ACC_8BIT, number, text)
+    fills = (fields["y_size"] == 1) & (fields["x_size"] == machine.sizes.table_elements)
+    text = "is a STORE to the table of anything but one row of {} elements".format(machine.sizes.table_elements)
+    _refuse((kind == isa.TABLE) & ~fills, number, text)
+    return kind
 
 
 def check_bounds(words: Any, machine: InstructionSet, buffers: Iterable[Tuple[str, int, int]]) -> None:
@@ -119,7 +135,10 @@ def require_inside(found: Transfers, inside: Any, outside: str) -> None:
 
 
 class OnChip:
-    """Checks indices into the buffers on chip, instruction by instruction, and that micro-ops are loaded before use."""
+    """Checks indices into the buffers on chip, instruction by instruction.
+
+    Micro-ops are loaded, and the table is written, before they are used.
+    """
 
     def __init__(self, machine: InstructionSet, uops: Any) -> None:
         """`uops`: the memory that LOADs of micro-ops read, from element 0 of their dram_base on: uint64 (m,)."""
@@ -128,6 +147,7 @@ class OnChip:
         self._memory = uops
         self._held = np.zeros(self._limits[isa.UOP], dtype=np.uint64)
         self._known = np.zeros(self._limits[isa.UOP], dtype=bool)
+        self._table = False  # whether a STORE has written it
         self.micro_ops = 0.0
         """Micro-ops that the instructions so far issue; each takes a cycle at least."""
 
@@ -139,6 +159,7 @@ class OnChip:
             wrong = int(np.argmax(beyond))
             text = "{} ends at element {} of a buffer of {}"
             raise ProgramCheckError(text.format(found.name(wrong), int(found.sram_end[wrong]), int(depths[wrong])))
+        self._check_table(found)
         operations = _operations(words, self._machine, first)
         loads = np.flatnonzero((found.memory_type == isa.UOP) & found.moves)
         ends = [*found.number[loads].tolist(), first + len(words)]
@@ -153,6 +174,13 @@ class OnChip:
                 self._known[span] = True
                 self._held[span] = self._memory[int(found.start[load]) : int(found.end[load])]
             begin = end
+
+    def _check_table(self, found: Transfers) -> None:
+        """Check that the table is written before a STORE goes by way of it: both are in one queue."""
+        written = np.cumsum(found.memory_type == isa.TABLE) > 0
+        missing = (found.memory_type == isa.OUT_BY_TABLE) & found.moves & ~written
+        _refuse(missing & (not self._table), found.number, "goes by way of a table that no STORE before it has written")
+        self._table |= bool(written[-1:].any())
 
     def _operate(self, opcode: int, operation: Dict[str, Any]) -> None:
         """Check GEMMs or ALU instructions that run the micro-ops held now."""

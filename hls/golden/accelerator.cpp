@@ -198,8 +198,13 @@ bool Accelerator::execute_nest(uint64_t &budget) {
 }
 
 bool Accelerator::execute_store(uint64_t &budget) {
-  fault_ = store(*buffers_, memory_, addresses.out_addr, store_.current.transfer, store_.counters.bytes);
+  const Transfer &transfer = store_.current.transfer;
   --budget;
+  if (illegal_store(transfer)) {
+    fault_ = {kIllegalInstruction, store_.current.number};
+    return false;
+  }
+  fault_ = store(*buffers_, memory_, addresses.out_addr, transfer, store_.counters.bytes);
   return !fault_;
 }
 

@@ -11,7 +11,8 @@
 // Where the public models differ it does as the public HLS design (TVM_FACTS.md section 3), except that an index past
 // a buffer, an address that is no memory and an illegal instruction end the run with a fault. Illegal are opcodes 5 to
 // 7; LOAD of OUT and of memory types 6 and 7; ALU opcodes 5 to 7: found when the compute stage has the instruction's
-// tokens. STORE does not look at its memory type.
+// tokens. A STORE to the table that is not one row of 256 bytes is illegal too, found by the store stage; of other
+// STOREs the memory type says only whether they go by way of the table.
 #ifndef HILT_GOLDEN_ACCELERATOR_H
 #define HILT_GOLDEN_ACCELERATOR_H
 

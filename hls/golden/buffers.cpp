@@ -94,17 +94,23 @@ Fault load(Buffers &buffers, const PhysicalMemory &memory, uint64_t address, con
   }
 }
 
-Fault store(const Buffers &buffers, const PhysicalMemory &memory, uint64_t address, const Transfer &transfer,
+Fault store(Buffers &buffers, const PhysicalMemory &memory, uint64_t address, const Transfer &transfer,
             uint64_t &moved) {
   const uint64_t count = uint64_t{transfer.y_size} * transfer.x_size;
   if (const Fault fault = past_the_end(kOutIndex, transfer.sram_base, count, kOutDepth)) return fault;
   const OutElement *next = buffers.out + transfer.sram_base;
+  const uint32_t type = store_type(transfer);
+  if (type == kTable) {
+    std::memcpy(buffers.table, next, kTableBytes);
+    return {};
+  }
   for (uint32_t y = 0; y < transfer.y_size && transfer.x_size != 0; ++y) {
     const uint64_t to = row_address(address, transfer, y, kOutBytes);
     const uint64_t row_bytes = uint64_t{transfer.x_size} * kOutBytes;
     uint8_t *bytes = memory.at(to, row_bytes);
     if (bytes == nullptr) return {kDecodeError, memory.first_outside(to)};
     std::memcpy(bytes, next, row_bytes);
+    if (type == kThrough) std::transform(bytes, bytes + row_bytes, bytes, [&](uint8_t byte) { return buffers.table[byte]; });
     next += transfer.x_size;
     moved += row_bytes;
   }

@@ -45,11 +45,12 @@ struct Buffers {
   alignas(64) WgtElement wgt[kWgtDepth];
   alignas(64) AccElement acc[kAccDepth];
   alignas(64) OutElement out[kOutDepth];
+  uint8_t table[kTableBytes];  // kept through a soft reset, as the buffers are
 };
 
-// Moves one block from or to memory; `address` is the address register of its memory type. Adds the bytes to `moved`.
+// Moves one block from or to memory, or to the table; `address` is the address register of its memory type. Adds the bytes to `moved`.
 Fault load(Buffers &buffers, const PhysicalMemory &memory, uint64_t address, const Transfer &transfer, uint64_t &moved);
-Fault store(const Buffers &buffers, const PhysicalMemory &memory, uint64_t address, const Transfer &transfer,
+Fault store(Buffers &buffers, const PhysicalMemory &memory, uint64_t address, const Transfer &transfer,
             uint64_t &moved);
 
 }  // namespace vta

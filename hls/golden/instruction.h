@@ -12,7 +12,7 @@
 namespace vta {
 
 enum Opcode : uint32_t { kLoad = 0, kStore = 1, kGemm = 2, kFinish = 3, kAlu = 4 };
-enum MemoryType : uint32_t { kUop = 0, kWgt = 1, kInp = 2, kAcc = 3, kOut = 4, kAcc8Bit = 5 };
+enum MemoryType : uint32_t { kUop = 0, kWgt = 1, kInp = 2, kAcc = 3, kOut = 4, kAcc8Bit = 5, kThrough = 6, kTable = 7 };
 enum AluOpcode : uint32_t { kMin = 0, kMax = 1, kAdd = 2, kShr = 3, kMul = 4 };
 
 // LOAD and STORE: one two-dimensional block.
@@ -22,6 +22,18 @@ struct Transfer {
   uint32_t y_size, x_size, x_stride;
   uint32_t y_pad_0, y_pad_1, x_pad_0, x_pad_1;
 };
+
+// The memory type of a STORE: OUT; OUT by way of the table; or OUT to the table. All others are OUT. Revision A has the
+// low two bits, and VTA's own compiler writes 0 there.
+constexpr uint32_t store_type(const Transfer &transfer) {
+  const uint32_t written = transfer.memory_type | (kIsa == IsaRevision::kA ? 4 : 0);
+  return kHasTable && written >= kThrough ? written : kOut;
+}
+
+// Whether a STORE writes the table with anything but one row that fills it.
+constexpr bool illegal_store(const Transfer &transfer) {
+  return store_type(transfer) == kTable && (transfer.y_size != 1 || transfer.x_size != kTableElements);
+}
 
 // GEMM and ALU: two loops around a range of micro-ops.
 struct Nest {

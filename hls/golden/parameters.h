@@ -11,7 +11,7 @@
     !defined(VTA_LOG_BATCH) || !defined(VTA_LOG_BLOCK) || !defined(VTA_LOG_UOP_BUFF_SIZE) ||                      \
     !defined(VTA_LOG_INP_BUFF_SIZE) || !defined(VTA_LOG_WGT_BUFF_SIZE) || !defined(VTA_LOG_ACC_BUFF_SIZE) ||      \
     !defined(VTA_ISA_REVISION) || !defined(VTA_BUS_WIDTH) || !defined(VTA_HAZARD_INTERLOCK) ||                    \
-    !defined(VTA_INSN_QUEUE_DEPTH)
+    !defined(VTA_INSN_QUEUE_DEPTH) || !defined(VTA_TABLE)
 #error "compile with the macros of Accelerator.defines()"
 #endif
 
@@ -36,6 +36,12 @@ constexpr uint32_t kWgtBytes = kBlock * kBlock;
 constexpr uint32_t kAccBytes = kBatch * kBlock * 4;
 constexpr uint32_t kOutBytes = kBatch * kBlock;
 constexpr uint32_t kAcc8Bytes = kBatch * kBlock;
+
+// The table on the way to the store: whether there is one, and the elements of OUT that hold it; of one that is larger,
+// the first bytes.
+constexpr bool kHasTable = VTA_TABLE != 0;
+constexpr uint32_t kTableBytes = 256;
+constexpr uint32_t kTableElements = kOutBytes < kTableBytes ? kTableBytes / kOutBytes : 1;
 
 // Elements in a buffer.
 constexpr uint32_t kUopDepth = (1u << VTA_LOG_UOP_BUFF_SIZE) / kUopBytes;

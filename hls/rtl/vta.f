@@ -17,6 +17,7 @@ vta_gemm.sv
 vta_nest.sv
 vta_ram.sv
 vta_sequencer.sv
+vta_table.sv
 vta_token_queue.sv
 // Level 2: made of primitives.
 vta_acc_bank.sv

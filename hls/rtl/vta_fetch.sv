@@ -33,7 +33,9 @@ module vta_fetch
   input  logic                compute_ready_i,
   output logic                store_valid_o,
   input  logic                store_ready_i,
-  output logic [        31:0] illegal_number_o,  // of the first illegal instruction that was routed
+  // of the first illegal instruction that was routed to compute and to store
+  output logic [        31:0] illegal_number_o,
+  output logic [        31:0] illegal_store_number_o,
   // Faults and counters.
   output logic                fault_o,
   output fault_e              fault_code_o,
@@ -167,8 +169,8 @@ module vta_fetch
     if (compute_valid_o && compute_ready_i)
       destinations_q <= destinations_of(insn_q);
 
-  logic illegal_seen_q;
-  logic [31:0] illegal_number_q;
+  logic illegal_seen_q, illegal_store_seen_q;
+  logic [31:0] illegal_number_q, illegal_store_number_q;
 
   assign begin_o = start_i && !running_q && !drain_i && rst_ni;
   assign done_o = running_q && !launch_q && (left_q == '0 || (left_q == 32'd1 && route));
@@ -184,6 +186,10 @@ module vta_fetch
         illegal_seen_q <= 1'b1;
         illegal_number_q <= number_q;
       end
+      if (illegal_store(insn_q) && !illegal_store_seen_q) begin
+        illegal_store_seen_q <= 1'b1;
+        illegal_store_number_q <= number_q;
+      end
       left_q <= left_q - 1'b1;
       number_q <= number_q + 1'b1;
     end
@@ -193,10 +199,11 @@ module vta_fetch
       number_q <= '0;
     end
     if (!rst_ni) running_q <= 1'b0;
-    if (!rst_ni || begin_o) illegal_seen_q <= 1'b0;
+    if (!rst_ni || begin_o) {illegal_seen_q, illegal_store_seen_q} <= '0;
   end
 
   assign illegal_number_o = illegal_number_q;
+  assign illegal_store_number_o = illegal_store_number_q;
   assign busy_o = running_q;
   assign blocked_o = (load_valid_o && !load_ready_i) || (store_valid_o && !store_ready_i)
       || (compute_valid_o && !compute_ready_i);
@@ -224,6 +231,8 @@ module vta_fetch
   else $error("fetch asked for more than it has room for");
   cover_blocked : cover property (@(posedge clk_i) rst_ni && blocked_o);
   cover_illegal : cover property (@(posedge clk_i) rst_ni && route && illegal(insn_q));
+  cover_illegal_store : cover property (@(posedge clk_i)
+      rst_ni && route && illegal_store(insn_q));
   // verilog_format: on
 `endif
 

@@ -42,6 +42,9 @@
 `ifndef VTA_HAZARD_INTERLOCK
 `define VTA_HAZARD_INTERLOCK 1
 `endif
+`ifndef VTA_TABLE
+`define VTA_TABLE 1
+`endif
 `ifndef VTA_INSN_QUEUE_DEPTH
 `define VTA_INSN_QUEUE_DEPTH 512
 `endif
@@ -67,6 +70,7 @@ package vta_pkg;
   localparam int unsigned BusBytes = BusBits / 8;
   localparam int unsigned LogBusBytes = $clog2(BusBytes);
   localparam bit HazardInterlock = `VTA_HAZARD_INTERLOCK != 0;
+  localparam bit Table = `VTA_TABLE != 0;  // of 256 bytes, on the way to the store
   localparam int unsigned InsnQueueDepth = `VTA_INSN_QUEUE_DEPTH;
   localparam int unsigned TokenQueueDepth = 1024;  // as the public boards (TVM_FACTS.md section 3)
 
@@ -99,6 +103,15 @@ package vta_pkg;
   localparam int unsigned WgtDepth = 1 << LogWgtDepth;
   localparam int unsigned AccDepth = 1 << LogAccDepth;
   localparam int unsigned OutDepth = AccDepth;
+
+  localparam int unsigned LogTableBytes = 8;
+  // The elements of the output buffer that hold a table; of one that is larger, the first bytes.
+  localparam int unsigned TableElements =
+      LogOutBytes < LogTableBytes ? 1 << (LogTableBytes - LogOutBytes) : 1;
+  // It is written in words of 64 bits, whatever the bus: so deep that they fill LUT RAM.
+  localparam int unsigned LogTableWordBytes = 3;
+  localparam int unsigned TableWordBits = 8 << LogTableWordBytes;
+  localparam int unsigned LogTableWords = LogTableBytes - LogTableWordBytes;
 
   // The accumulator and the output buffer have a bank for even and one for odd elements, so that
   // two micro-ops whose destinations differ in the lowest bit are executed together.
@@ -223,12 +236,14 @@ package vta_pkg;
   } opcode_e;
 
   typedef enum logic [2:0] {
-    MemUop  = 3'd0,
-    MemWgt  = 3'd1,
-    MemInp  = 3'd2,
-    MemAcc  = 3'd3,
-    MemOut  = 3'd4,
-    MemAcc8 = 3'd5
+    MemUop     = 3'd0,
+    MemWgt     = 3'd1,
+    MemInp     = 3'd2,
+    MemAcc     = 3'd3,
+    MemOut     = 3'd4,
+    MemAcc8    = 3'd5,
+    MemThrough = 3'd6,  // STORE of OUT, each byte by way of the table
+    MemTable   = 3'd7   // STORE of OUT to the table
   } memory_type_e;
 
   typedef enum logic [2:0] {
@@ -279,6 +294,14 @@ package vta_pkg;
 
   function automatic logic [2:0] memory_type_of(input logic [InsnBits-1:0] insn);
     return 3'(insn[MemoryTypeLsb+:MemoryTypeBits]);
+  endfunction
+
+  // A STORE's memory type: all but the two of the table are OUT. Revision A has their low bits only,
+  // and VTA's own compiler writes 0 there.
+  function automatic logic [2:0] store_type_of(input logic [InsnBits-1:0] insn);
+    logic [2:0] written;
+    written = memory_type_of(insn) | (IsaA ? 3'd4 : 3'd0);
+    return Table && written >= MemThrough ? written : MemOut;
   endfunction
 
   function automatic logic [2:0] alu_opcode_of(input logic [InsnBits-1:0] insn);
@@ -365,7 +388,7 @@ package vta_pkg;
     };
   endfunction
 
-  // Whether no stage can execute it: opcodes 5 to 7, LOAD of OUT and of memory types 6 and 7, ALU
+  // Whether the compute stage, which gets it, cannot execute it: opcodes 5 to 7, LOAD of OUT and of memory types 6 and 7, ALU
   // operations 5 to 7.
   function automatic logic illegal(input logic [InsnBits-1:0] insn);
     unique case (opcode_of(
@@ -376,6 +399,12 @@ package vta_pkg;
       OpAlu: return alu_opcode_of(insn) > AluMul;
       default: return 1'b1;
     endcase
+  endfunction
+
+  // Whether it is a STORE to the table of anything but one row that fills it.
+  function automatic logic illegal_store(input logic [InsnBits-1:0] insn);
+    return opcode_of(insn) == OpStore && store_type_of(insn) == MemTable &&
+        (insn[YSizeLsb+:16] != 16'd1 || insn[XSizeLsb+:16] != 16'(TableElements));
   endfunction
 
   // Whether it is an ALU operation with immediate that can be executed.

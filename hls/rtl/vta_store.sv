@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The store stage: STORE from the output buffer, whatever its memory type says, without pads.
+// The store stage: STORE from the output buffer, without pads, to memory or to the table, or to
+// memory by way of the table.
 //
 // An instruction ends when the memory has answered every write, so that its tokens say that the
 // data is there.
@@ -16,6 +17,7 @@ module vta_store
   output logic                   idle_o,
   input  logic                   enable_i,
   input  logic [           31:0] out_addr_i,
+  input  logic [           31:0] illegal_number_i,
   // Instruction queue.
   input  logic                   insn_valid_i,
   input  logic [   InsnBits-1:0] insn_i,
@@ -77,13 +79,24 @@ module vta_store
   );
   assign insn_ready_o = take;
 
+  // What the table does: each byte goes through it (through_q), or it is written (fill_q).
+  logic through_q, fill_q, illegal_q, tabled;
   transfer_t transfer_q;
   logic launch_q, begin_q;  // the first busy cycle; the second, in which the transfer begins
   always_ff @(posedge clk_i) begin
     launch_q <= take && rst_ni;
     begin_q <= launch_q && rst_ni;
-    if (take) transfer_q <= transfer_of(insn_i);
+    if (take) begin
+      transfer_q <= transfer_of(insn_i);
+      through_q <= store_type_of(insn_i) == MemThrough;
+      fill_q <= store_type_of(insn_i) == MemTable;
+      illegal_q <= illegal_store(insn_i);
+    end
   end
+  assign tabled = through_q || fill_q;
+
+  logic under_way;
+  assign under_way = busy_o && !launch_q && !begin_q;
 
   logic [15:0] unused_pads;
   assign unused_pads = {
@@ -97,10 +110,12 @@ module vta_store
   logic reading_q, element_q, past_q;
   logic [SramIndexBits-1:0] next_q, index_q;
   logic [BeatBits-1:0] beat_q;
-  logic beat_ready, element_ends, read;
+  logic element_ends, read, beat_leaves;
+  logic [BusBits-1:0] beat_data;
 
   assign element_ends = beat_q == BeatBits'(ElementBeats - 1);
-  assign read = reading_q && (!element_q || (beat_o && element_ends));
+  assign read = reading_q && (!element_q || (beat_leaves && element_ends));
+  assign beat_data = out_i[32'(beat_q)*BusBits+:BusBits];
 
   always_ff @(posedge clk_i) begin
     if (done) reading_q <= 1'b0;
@@ -110,7 +125,7 @@ module vta_store
       index_q <= next_q;
       next_q <= next_q + 1'b1;
     end
-    if (beat_o) beat_q <= element_ends ? '0 : beat_q + 1'b1;
+    if (beat_leaves) beat_q <= element_ends ? '0 : beat_q + 1'b1;
     if (!rst_ni || begin_q) begin
       reading_q <= begin_q && rst_ni;
       element_q <= 1'b0;
@@ -121,6 +136,53 @@ module vta_store
 
   assign out_read_o = read;
   assign out_index_o = LogAccDepth'(next_q);
+
+  // ---- Table ------------------------------------------------------------------------------------
+  // The beat that is looked up, or written word by word; without the table, beats go to the memory
+  // as they are read.
+  localparam logic [LogTableWords-1:0] LastOfBeat = LogTableWords'(BusBits / TableWordBits - 1);
+  logic held_q, held_past_q;
+  logic [SramIndexBits-1:0] held_index_q, at_hand_index;
+  logic [BusBits-1:0] held_data_q, looked_up;
+  logic at_hand, at_hand_past, ready, held_leaves, fills, filled, dma_ready;
+  logic [LogTableWords-1:0] fill_word_q, word_of_beat;
+
+  assign at_hand = tabled ? held_q : element_q;
+  assign at_hand_past = tabled ? held_past_q : past_q;
+  assign at_hand_index = tabled ? held_index_q : index_q;
+  assign ready = fill_q ? under_way && !illegal_q && !drain_i : dma_ready;
+  assign word_of_beat = fill_word_q & LastOfBeat;
+  assign held_leaves = ready && !held_past_q && (through_q || word_of_beat == LastOfBeat);
+  assign beat_leaves = tabled ? element_q && (!held_q || held_leaves) : beat_o;
+  assign fills = fill_q && at_hand && !at_hand_past && ready;
+  assign filled = fills && fill_word_q == '1;
+
+  if (Table) begin : g_table
+    always_ff @(posedge clk_i) begin
+      if (beat_leaves) begin
+        held_q <= 1'b1;
+        held_past_q <= past_q;
+        held_index_q <= index_q;
+        held_data_q <= beat_data;
+      end
+      if (fills) fill_word_q <= fill_word_q + 1'b1;
+      if (!rst_ni || begin_q) begin
+        held_q <= 1'b0;
+        fill_word_q <= '0;
+      end
+    end
+
+    vta_table u_table (
+      .clk_i,
+      .write_i(fills),
+      .write_index_i(fill_word_q),
+      .word_i(held_data_q[32'(word_of_beat)*TableWordBits+:TableWordBits]),
+      .indices_i(held_data_q),
+      .entries_o(looked_up)
+    );
+  end else begin : g_no_table
+    assign {held_q, held_past_q, held_index_q, held_data_q, looked_up, fill_word_q} = '0;
+  end
 
   // ---- Memory -----------------------------------------------------------------------------------
   logic dma_done, dma_fault, past;
@@ -133,7 +195,7 @@ module vta_store
   always_ff @(posedge clk_i) begin
     dma_start_q <= 1'b0;
     if (launch_q) begin
-      dma_start_q <= rst_ni && transfer_q.y_size != '0 && transfer_q.x_size != '0;
+      dma_start_q <= rst_ni && !fill_q && transfer_q.y_size != '0 && transfer_q.x_size != '0;
       dma_address_q <= block_address(out_addr_i, transfer_q.dram_base, LogOutBytes);
       dma_row_last_q <= (RowBeatsBits'(transfer_q.x_size) << LogOutBeats) - 1'b1;
     end
@@ -150,9 +212,9 @@ module vta_store
     .rows_i(transfer_q.y_size),
     .stride_i(address_t'(transfer_q.x_stride) << LogOutBytes),
     .done_o(dma_done),
-    .beat_valid_i(element_q && !past_q),
-    .beat_ready_o(beat_ready),
-    .beat_data_i(out_i[32'(beat_q)*BusBits+:BusBits]),
+    .beat_valid_i(at_hand && !at_hand_past),
+    .beat_ready_o(dma_ready),
+    .beat_data_i(through_q ? looked_up : beat_data),
     .fault_o(dma_fault),
     .fault_code_o(dma_fault_code),
     .fault_address_o(dma_fault_address),
@@ -160,20 +222,29 @@ module vta_store
     .axi_rsp_i
   );
 
-  assign beat_o = element_q && !past_q && beat_ready;
-  assign past = element_q && past_q && beat_ready;
+  assign beat_o = at_hand && !at_hand_past && dma_ready;
+  assign past = at_hand && at_hand_past && ready;
   always_comb begin
     done = 1'b0;
     stalled_o = 1'b0;
-    if (busy_o && !launch_q && !begin_q) begin
-      done = dma_done && !drain_i;
-      stalled_o = !done && element_q && !beat_ready;
+    if (under_way) begin
+      done = fill_q ? filled : dma_done && !drain_i;
+      stalled_o = !done && at_hand && !ready;
     end
   end
 
-  assign fault_o = dma_fault || past;
-  assign fault_code_o = past ? FaultOut : dma_fault_code;
-  assign fault_address_o = past ? address_t'(index_q) : dma_fault_address;
+  always_comb begin
+    fault_o = (launch_q && illegal_q) || dma_fault || past;
+    fault_code_o = dma_fault_code;
+    fault_address_o = dma_fault_address;
+    if (illegal_q) begin
+      fault_code_o = FaultIllegal;
+      fault_address_o = address_t'(illegal_number_i);
+    end else if (past) begin
+      fault_code_o = FaultOut;
+      fault_address_o = address_t'(at_hand_index);
+    end
+  end
 
 `ifndef SYNTHESIS
   // verilog_format: off
@@ -184,9 +255,19 @@ module vta_store
   assert_end : assert property (@(posedge clk_i) disable iff (!rst_ni) retire_o -> dma_done)
   else $error("a STORE ended before the memory answered");
   assert_past : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      beat_o -> index_q < SramIndexBits'(OutDepth))
+      beat_o || fills -> at_hand_index < SramIndexBits'(OutDepth))
   else $error("a STORE reads past its buffer");
+  assert_table : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      beat_o -> !fill_q)
+  else $error("what is for the table goes to memory");
+  assert_filled : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      retire_o && fill_q -> !illegal_q && fill_word_q == '0)
+  else $error("a STORE to the table ended before the table was full");
   cover_past : cover property (@(posedge clk_i) rst_ni && past && !drain_i);
+  cover_past_through : cover property (@(posedge clk_i) rst_ni && past && through_q);
+  cover_past_fill : cover property (@(posedge clk_i) rst_ni && past && fill_q);
+  cover_filled : cover property (@(posedge clk_i) rst_ni && filled);
+  cover_illegal : cover property (@(posedge clk_i) rst_ni && launch_q && illegal_q);
   // verilog_format: on
 `endif
 

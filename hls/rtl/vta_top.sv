@@ -364,7 +364,7 @@ module vta_top
   axi_write_rsp_t store_rsp;
   logic busy[Stages], stalled[Stages], starved[Stages], beat[Stages];
   logic [LogBusBytes:0] compute_beat_bytes;
-  logic [31:0] illegal_number;
+  logic [31:0] illegal_number, illegal_store_number;
 
   vta_fetch u_fetch (
     .clk_i(clk),
@@ -386,6 +386,7 @@ module vta_top
     .store_valid_o(fetch_store_valid),
     .store_ready_i(fetch_store_ready),
     .illegal_number_o(illegal_number),
+    .illegal_store_number_o(illegal_store_number),
     .fault_o(stage_fault[0]),
     .fault_code_o(stage_fault_code[0]),
     .fault_address_o(stage_fault_address[0]),
@@ -499,6 +500,7 @@ module vta_top
     .idle_o(idle[3]),
     .enable_i(enable_q[3]),
     .out_addr_i(out_addr),
+    .illegal_number_i(illegal_store_number),
     .insn_valid_i(store_insn_valid),
     .insn_i(store_insn),
     .insn_ready_o(store_insn_ready),

@@ -17,6 +17,12 @@ constexpr Cycle kFetchToWrite = 10, kFetchToReadAddress = 9;
 // From the launch of a LOAD or STORE to its beginning: the address is worked out; a LOAD of ACC waits for GEMM's writes.
 constexpr Cycle kSetUp = 1, kSetUpAcc = 4;
 
+// From the beginning of a STORE to the first cycle in which a beat of it is at hand: for the memory, for the table.
+constexpr Cycle kFirstBeat = 2, kFirstBeatOfTable = 3;
+
+// The table is written a word a cycle.
+constexpr uint32_t kTableWordBytes = 8;
+
 // The fault codes of docs/registers.md.
 constexpr uint32_t kFaultUop = VTA_FAULT_UOP_INDEX,
                    kFaultInp = VTA_FAULT_INP_INDEX,
@@ -364,14 +370,26 @@ void Machine::launch_store(WritePort &port, uint32_t number) {
   const Transfer transfer = decode(instruction(number), number).transfer;
   const Cycle launch = store_.launched() + kSetUp;
   store_.set_transfer_fault(0);
+  if (illegal_store(transfer)) {
+    end_by(store_, store_.launched(), kFaultIllegal);
+    return;
+  }
   const uint64_t elements = uint64_t{transfer.x_size} * transfer.y_size;
   if (elements == 0) {
     store_.finish(launch + 1);
     return;
   }
   const uint64_t room = kOutDepth - std::min(transfer.sram_base, kOutDepth);
-  const uint64_t sent = std::min(elements, room);
-  port.start(launch, block_of(transfer, kOutBytes), sent * (kOutBytes / kBusBytes), elements > room);
+  const uint64_t beats = std::min(elements, room) * (kOutBytes / kBusBytes);
+  const uint32_t type = store_type(transfer);
+  const Cycle at_hand = launch + (type == kOut ? kFirstBeat : kFirstBeatOfTable);
+  if (type == kTable && elements > room) {
+    end_by(store_, at_hand + static_cast<Cycle>(beats * (kBusBytes / kTableWordBytes)), kFaultOut);
+  } else if (type == kTable) {
+    store_.finish(at_hand + kTableBytes / kTableWordBytes - 1);
+  } else {
+    port.start(launch, at_hand, block_of(transfer, kOutBytes), beats, elements > room);
+  }
 }
 
 vta_timing_result Machine::result(const Ports &ports) const {

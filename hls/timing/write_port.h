@@ -6,6 +6,8 @@
 // burst k-32, whichever is later; its first beat is on the bus two cycles after that or in the cycle after the last
 // beat of burst k-1; the memory answers `latency` cycles after the last beat, and the STORE ends in the cycle after the
 // last answer.
+//
+// A STORE by way of the table has its first beat at hand a cycle later.
 #ifndef HILT_TIMING_WRITE_PORT_H
 #define HILT_TIMING_WRITE_PORT_H
 
@@ -21,9 +23,10 @@ class WritePort : public Port {
  public:
   explicit WritePort(uint32_t latency) : latency_(latency == 0 ? 1 : latency) {}
 
-  // `beats`: of the block, or, where an element is `past` the buffer, those before it.
-  void start(Cycle launch, const Block &block, uint64_t beats, bool past) {
-    launch_ = launch;
+  // `at_hand`: the first cycle that has a beat. `beats`: of the block, or, where an element is `past` the buffer, those
+  // before it.
+  void start(Cycle launch, Cycle at_hand, const Block &block, uint64_t beats, bool past) {
+    at_hand_ = at_hand;
     past_ = past;
     bursts_ = Bursts(block, kMostBurstBeats);
     asked_.clear();
@@ -32,8 +35,8 @@ class WritePort : public Port {
     beats_left_ = beats;
     moved_before_ = moved_;
     done_ = kNever;
-    await(launch);
-    if (beats == 0) fault_ = launch + 2;
+    await(at_hand);
+    if (beats == 0) fault_ = at_hand;
   }
 
   // Beats were granted, no more than `run`.
@@ -52,7 +55,7 @@ class WritePort : public Port {
       fault_ = std::max(asked_.front().at + 1, moved);
     } else if (beats_left_ == 0) {
       done_ = moved + latency_ + 1;
-      stalled_ += static_cast<uint64_t>(done_ - launch_ - 2) - (moved_ - moved_before_);
+      stalled_ += static_cast<uint64_t>(done_ - at_hand_) - (moved_ - moved_before_);
     }
     await(moved);
   }
@@ -62,12 +65,13 @@ class WritePort : public Port {
   Cycle done() const { return done_; }
   // The cycle in which the element past the buffer would have been sent, once it is known.
   Cycle fault() const { return fault_; }
-  // Beats that have left the buffer by `end`, and cycles that sent none though an element was at hand: all but the
-  // first two of a STORE and its last.
+  // Beats that have left the buffer by `end`, and cycles that sent none though one was at hand: all but the first of a
+  // STORE and its last.
   uint64_t beats(Cycle end) const { return moved_ + (beats_left_ != 0 && wants - 1 <= end ? 1 : 0); }
   uint64_t stalled(Cycle end) const {
-    const bool under_way = done_ == kNever && launch_ + 2 <= end;
-    return stalled_ + (under_way ? static_cast<uint64_t>(end - launch_ - 1) - (beats(end) - moved_before_) : 0);
+    end = std::min(end, fault_ - 1);
+    const bool under_way = done_ == kNever && at_hand_ <= end;
+    return stalled_ + (under_way ? static_cast<uint64_t>(end - at_hand_ + 1) - (beats(end) - moved_before_) : 0);
   }
 
  private:
@@ -94,7 +98,7 @@ class WritePort : public Port {
   Cycle latency_;
   Bursts bursts_;                   // not yet asked for
   Ring<Asked, kMostBursts> asked_;  // not yet all sent
-  Cycle last_ask_ = 0, launch_ = 0, done_ = 0, fault_ = kNever;
+  Cycle last_ask_ = 0, at_hand_ = 0, done_ = 0, fault_ = kNever;
   bool past_ = false;
   uint64_t beats_left_ = 0;
   uint64_t moved_ = 0, moved_before_ = 0;  // beats, and those of earlier STOREs

@@ -42,6 +42,15 @@ def store(sram: int, dram: int, y: int, x: int, stride: int | None = None, **mor
     return _transfer(Opcode.STORE, MemoryType.OUT, sram, dram, y, x, stride) | more
 
 
+def store_by_table(sram: int, dram: int, y: int, x: int, stride: int | None = None, **more: int) -> Fields:
+    return _transfer(Opcode.STORE, MemoryType.OUT_BY_TABLE, sram, dram, y, x, stride) | more
+
+
+def fill_table(sram: int, x: int, y: int = 1, **more: int) -> Fields:
+    """Write `out` to the table. Its place in memory is nowhere."""
+    return _transfer(Opcode.STORE, MemoryType.TABLE, sram, 0xFFFF_FFFF, y, x, None) | more
+
+
 def gemm(bgn: int, end: int, out: int = 1, inner: int = 1, **more: int) -> Fields:
     return {"opcode": Opcode.GEMM, "uop_bgn": bgn, "uop_end": end, "iter_out": out, "iter_in": inner} | more
 

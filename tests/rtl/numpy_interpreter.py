@@ -29,6 +29,7 @@ class NumpyInterpreter:
         self.wgt = np.zeros((parameters.wgt_depth, block, block), np.int8)
         self.acc = np.zeros((parameters.acc_depth, batch, block), np.int32)
         self.out = np.zeros((parameters.acc_depth, batch, block), np.int8)
+        self.table = np.zeros(256, np.int8)
 
     def run(self, insn_addr: int, insn_count: int) -> None:
         """Instructions up to FINISH."""
@@ -90,9 +91,16 @@ class NumpyInterpreter:
 
     def _store(self, f: dict[str, int]) -> None:
         element = self.out[0].nbytes
+        tabled = self.accelerator.table and f["memory_type"] >= MemoryType.OUT_BY_TABLE
+        if tabled and f["memory_type"] == MemoryType.TABLE:
+            assert f["y_size"] == 1 and f["x_size"] == max(1, 256 // element)
+            self.table[:] = self.out[f["sram_base"] : f["sram_base"] + f["x_size"]].ravel()[:256]
+            return
         for y in range(f["y_size"] if f["x_size"] else 0):
             first = f["sram_base"] + y * f["x_size"]
             row = self.out[first : first + f["x_size"]]
+            if tabled:
+                row = self.table[row.view(np.uint8)]
             self._bytes((f["dram_base"] + y * f["x_stride"]) * element, row.nbytes)[:] = row.view(np.uint8).ravel()
 
     def _gemm(self, f: dict[str, int]) -> None:

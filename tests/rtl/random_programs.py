@@ -78,6 +78,7 @@ class _Generator:
             MemoryType.ACC_8BIT: parameters.out_element_bytes,
             MemoryType.OUT: parameters.out_element_bytes,
         }
+        self.table = accelerator.table and accelerator.table_elements <= self.depth[MemoryType.OUT]
         self.base = self.random.choice((0, 0x1000, 0x1000_0000, 0x7FF0_0000))
         insn_start = self.base + self.random.choice((0, 2 * PAGE))
         self.insn = _Region(insn_start, 1 << 18)
@@ -85,7 +86,7 @@ class _Generator:
         self.data = _Region(self.pool.end, DATA_BYTES)
         out_bytes = self.depth[MemoryType.OUT] * self.element[MemoryType.OUT]
         self.out = _Region(self.data.end, 8 * out_bytes)
-        self.final = _Region(self.out.end, 5 * out_bytes)
+        self.final = _Region(self.out.end, 6 * out_bytes)
         self.image = np.zeros(self.final.end - self.base, dtype=np.uint8)
         self._write(self.data.start, arrays.integers(0, 256, DATA_BYTES, dtype=np.uint8))
         self._write(self.out.start, np.full(self.final.end - self.out.start, 0xC3, dtype=np.uint8))
@@ -146,9 +147,11 @@ class _Generator:
             self._emit(fields, [Access(memory_type.name, 0, depth - 1, True)])
         self._use_uop_zero()
         self._all_accumulators(AluOpcode.ADD, 0)
+        if self.table:
+            self._fill_table()
 
     def _end(self) -> None:
-        """Show `out`, then the accumulator byte by byte, then finish when all is written."""
+        """Show `out`, then the accumulator byte by byte, by way of the table too, then finish when all is written."""
         depth, element = self.depth[MemoryType.OUT], self.element[MemoryType.OUT]
         self._use_uop_zero()
         for part in range(5):
@@ -157,6 +160,10 @@ class _Generator:
             start = (self.final.start + part * depth * element) // element
             fields = self._memory(Opcode.STORE, MemoryType.OUT, 0, start, 1, depth, depth)
             self._emit(fields, [Access("OUT", 0, depth - 1, False)], after_all=True)
+            if part == 1 and self.table:
+                start = self.final.end // element - depth
+                fields = self._memory(Opcode.STORE, MemoryType.OUT_BY_TABLE, 0, start, 1, depth, depth)
+                self._emit(fields, [Access("OUT", 0, depth - 1, False)], after_all=True)
         self.order.add(Stage.COMPUTE, {"opcode": Opcode.FINISH}, after_all=True)
 
     def _use_uop_zero(self) -> None:
@@ -187,7 +194,7 @@ class _Generator:
         elif choice < 0.82:
             self._alu()
         elif choice < 0.98:
-            self._store()
+            self._fill_table() if self.table and self.random.random() < 0.2 else self._store()
         else:
             self.order.add(Stage.COMPUTE, self._nothing(), after_all=self.random.random() < 0.5)
 
@@ -271,7 +278,9 @@ class _Generator:
         y_size, x_size = self._shape(depth)
         sram = self._fit(y_size * x_size, depth)
         dram, stride = self._rows(self.out, element, y_size, x_size)
-        fields = self._memory(Opcode.STORE, MemoryType.OUT, sram, dram, y_size, x_size, stride)
+        tabled = self.table and self.random.random() < 0.4
+        memory_type = MemoryType.OUT_BY_TABLE if tabled else MemoryType.OUT
+        fields = self._memory(Opcode.STORE, memory_type, sram, dram, y_size, x_size, stride)
         accesses = []
         if y_size and x_size:
             accesses = [
@@ -279,6 +288,14 @@ class _Generator:
                 self._memory_access(dram, stride, y_size, x_size, element, True),
             ]
         self._emit(fields, accesses)
+
+    def _fill_table(self) -> None:
+        """Its place in memory, its stride and its pads may be anything."""
+        count = self.accelerator.table_elements
+        sram = self._fit(count, self.depth[MemoryType.OUT])
+        dram, stride = self.random.getrandbits(32), self.random.getrandbits(16)
+        fields = self._memory(Opcode.STORE, MemoryType.TABLE, sram, dram, 1, count, stride)
+        self._emit(fields | self._pads(), [Access("OUT", sram, sram + count - 1, False)])
 
     def _memory_access(self, dram: int, stride: int, y_size: int, x_size: int, element: int, write: bool) -> Access:
         return Access("memory", dram * element, (dram + (y_size - 1) * stride + x_size) * element - 1, write)

@@ -18,7 +18,22 @@ from hilt.simulator.device import Counters, DeviceStatus, MemoryModel, Simulated
 from hilt.simulator.driver import Fault, execute
 from hilt.vta.isa import AluOpcode, MemoryType
 from hilt_runtime.registers import START, START_AND_AUTO_RESTART, FaultCode, Register
-from tests.rtl.assembly import DATA, INSN, RESULT, UOP_POOL, Fields, alu, finish, gemm, load, micro_ops, store, words
+from tests.rtl.assembly import (
+    DATA,
+    INSN,
+    RESULT,
+    UOP_POOL,
+    Fields,
+    alu,
+    fill_table,
+    finish,
+    gemm,
+    load,
+    micro_ops,
+    store,
+    store_by_table,
+    words,
+)
 from tests.rtl.variants import VARIANTS
 
 A = VARIANTS["pynq A"]
@@ -109,6 +124,17 @@ def test_a_store_takes_its_beats_and_one_latency(device: SimulatedDevice) -> Non
     beats = 8 * 100 * 16 // 8
     assert counters.store.bytes == 8 * beats
     assert beats + MEMORY.write_latency <= counters.store.busy <= beats + MEMORY.write_latency + SLACK
+
+
+def test_a_store_to_the_table_takes_its_beats_and_one_by_way_of_it_a_cycle_more(device: SimulatedDevice) -> None:
+    rows = (0, RESULT // 16, 8, 100, 128)
+    plain = run(device, [store(*rows, push_prev=1), finish(pop_next=1)])
+    by_table = run(device, [store_by_table(*rows, push_prev=1), finish(pop_next=1)])
+    assert by_table.store.busy == plain.store.busy + 1
+    assert by_table.store.bytes == plain.store.bytes
+    fill = run(device, [fill_table(0, 16, push_prev=1), finish(pop_next=1)])
+    assert fill.store.busy == 256 // 8 + 4
+    assert fill.store.bytes == fill.store.stalled == 0
 
 
 def test_row_pads_cost_no_bus_time_where_an_element_has_two_beats(device: SimulatedDevice) -> None:

@@ -20,12 +20,14 @@ from tests.rtl.assembly import (
     UOP_POOL,
     Fields,
     alu,
+    fill_table,
     finish,
     gemm,
     load,
     micro_ops,
     run,
     store,
+    store_by_table,
     words,
 )
 from tests.rtl.variants import VARIANTS
@@ -65,6 +67,26 @@ PROGRAMS: dict[str, tuple[list[Fields], tuple[int, int, int], Fault]] = {
         [store(2047, RESULT // 16, 2, 1)],
         (0, 0, 0),
         Fault(FaultCode.OUT_INDEX, 2048),
+    ),
+    "store by way of the table past its buffer": (
+        [store_by_table(2040, RESULT // 16, 3, 3)],
+        (0, 0, 0),
+        Fault(FaultCode.OUT_INDEX, 2048),
+    ),
+    "store to the table from past its buffer": (
+        [fill_table(2033, 16)],
+        (0, 0, 0),
+        Fault(FaultCode.OUT_INDEX, 2048),
+    ),
+    "store to the table of nothing": (
+        [gemm(0, 0), fill_table(0, 0)],
+        (0, 0, 0),
+        Fault(FaultCode.ILLEGAL_INSTRUCTION, 1),
+    ),
+    "store to the table of two rows": (
+        [gemm(0, 0), fill_table(0, 16, 2), fill_table(0, 16, 2)],
+        (0, 0, 0),
+        Fault(FaultCode.ILLEGAL_INSTRUCTION, 1),
     ),
     "micro-op past its buffer": (
         [UOPS, gemm(8191, 8194)],
@@ -155,6 +177,13 @@ def test_the_first_illegal_instruction_is_reported_with_its_number(
     finished = run(build(accelerator, form), accelerator, program)
     assert finished.execution.status is DeviceStatus.FAULT
     assert finished.execution.fault == Fault(FaultCode.ILLEGAL_INSTRUCTION, 2)
+
+
+@pytest.mark.parametrize("form", ["golden", "rtl"])
+def test_an_illegal_store_is_reported_though_an_illegal_instruction_of_compute_waits_before_it(form: Form) -> None:
+    program = words(A, [gemm(0, 0), store(0, RESULT // 16, 1, 1), fill_table(0, 17), finish(pop_next=1)])
+    program[0] = (5 | 1 << 3, 0)  # its token never comes
+    assert run(build(A, form), A, program).execution.fault == Fault(FaultCode.ILLEGAL_INSTRUCTION, 2)
 
 
 @pytest.mark.parametrize("form", ["golden", "rtl"])

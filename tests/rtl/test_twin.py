@@ -24,11 +24,13 @@ from tests.rtl.assembly import (
     UOP_POOL,
     Fields,
     alu,
+    fill_table,
     finish,
     gemm,
     load,
     micro_ops,
     store,
+    store_by_table,
     words,
 )
 from tests.rtl.beside_twin import run_beside_twin
@@ -122,6 +124,22 @@ SMALL: dict[str, list[Fields]] = {
     ],
     "rows of one element": [load(MemoryType.INP, 0, DATA // 16, 900, 1, 30, push_next=1), finish(pop_prev=1)],
     "stores of one element": [store(0, RESULT // 16, 900, 1, 9, push_prev=1), finish(pop_next=1)],
+    "stores by way of the table": [
+        fill_table(5, 16, push_prev=1),
+        fill_table(0, 16),
+        store_by_table(0, RESULT // 16, 900, 1, 9),
+        store(3, RESULT // 16, 2, 3),
+        store_by_table(7, RESULT // 16, 3, 40),
+        store_by_table(7, RESULT // 16, 3, 0),
+        fill_table(2032, 16, push_prev=1),
+        finish(pop_next=1),
+    ],
+    "a store to the table past the buffer": [store(0, RESULT // 16, 1, 1), fill_table(2040, 16), finish(pop_next=1)],
+    "a store to the table from past the buffer": [fill_table(2048, 16), finish(pop_next=1)],
+    "a store by way of the table past the buffer": [store_by_table(2030, RESULT // 16, 4, 5), finish(pop_next=1)],
+    "a store by way of the table from past the buffer": [store_by_table(2048, RESULT // 16, 4, 5), finish(pop_next=1)],
+    "a store past the buffer": [store(2030, RESULT // 16, 4, 5), finish(pop_next=1)],
+    "half a table": [store_by_table(0, RESULT // 16, 4, 5), fill_table(0, 8), finish(pop_next=1)],
     "pads in rows": [
         load(MemoryType.INP, 0, DATA // 16, 20, 3, x_pad_0=n % 4, x_pad_1=n // 4, y_pad_0=n, push_next=1)
         for n in range(16)

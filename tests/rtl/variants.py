@@ -14,7 +14,7 @@ VARIANTS = {
     "4x8 A": Accelerator(load_parameters("pynq_batched"), IsaRevision.A),
     "4x8 B, 128-bit bus": Accelerator(load_parameters("pynq_batched"), IsaRevision.B, bus_bits=128),
     "shallow inputs B": Accelerator(
-        replace(load_parameters("pynq"), log_inp_buff_size=13, log_wgt_buff_size=17), IsaRevision.B
+        replace(load_parameters("pynq"), log_inp_buff_size=13, log_wgt_buff_size=17), IsaRevision.B, table=False
     ),
     "zcu102 wide, 128-bit bus": Accelerator(load_parameters("zcu102"), IsaRevision.WIDE, bus_bits=128),
 }

@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Dict, Optional, Tuple
 
+from hilt_runtime.isa import TABLE_OF_BUILD
+
 from .fields import (
     MessageError,
     Record,
@@ -62,6 +64,11 @@ class Manifest(Record):
     identity: Optional[Identity] = checked(optional(record(Identity)), default=None)
     fclk_hz: Optional[int] = checked(optional(is_integer(1, 10**10)), default=None)
     """Clock that the processing system gives the fabric, if a PLL of the design makes `clock_hz` of it."""
+
+    @property
+    def table(self) -> bool:
+        """Return whether STOREs can go by way of the table."""
+        return self.identity is not None and bool(self.identity.build & TABLE_OF_BUILD)
 
 
 @dataclass(frozen=True)

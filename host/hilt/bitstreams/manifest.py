@@ -51,6 +51,8 @@ class Bitstream:
     """The processing system's clock to the fabric, if a PLL of the design makes `clock_hz` of it; 0: `clock_hz`."""
     bus_bits: int = 64
     hazards: Literal["interlock", "none"] = "none"
+    table: bool = False
+    """Whether its STOREs can go by way of a table."""
     identity: bool = False
     """A flag: it has hilt's own registers (docs/architecture.md); if so, they must agree."""
     hardware_version: str = ""
@@ -86,6 +88,7 @@ class Bitstream:
             bus_bits=self.bus_bits,
             hazards=self.hazards,
             clock_hz=self.clock_hz,
+            table=self.table,
         )
 
 

@@ -29,6 +29,7 @@ from hilt.virtual.own_models import kept_names
 from hilt.virtual.supervisor_control import SupervisorControl, SupervisorStatus
 from hilt.vta.accelerator import Accelerator
 from hilt_board.protocol import Identity, Manifest
+from hilt_runtime.isa import TABLE_OF_BUILD
 
 _REGISTER_MAP_VERSION = 1
 
@@ -301,5 +302,6 @@ def identity_of(accelerator: Accelerator) -> Identity:
         | parameters.log_acc_buff_size << 24,
         build=accelerator.isa.number
         | (accelerator.bus_bits.bit_length() - 1) << 8
-        | int(accelerator.hazards == "interlock") << 12,
+        | int(accelerator.hazards == "interlock") << 12
+        | (TABLE_OF_BUILD if accelerator.table else 0),
     )

@@ -26,6 +26,7 @@ from hilt.schedule import bound_cycles
 from hilt.schedule.chain import Chain, ChainLink, join
 from hilt.schedule.residual import IDENTITY, RESIDUAL, identity_block
 from hilt.vta.accelerator import Accelerator
+from hilt.vta.isa import uses_table
 from hilt.vta.layout import blocks, pack_bias, pack_weights
 from hilt.vta.program import MAX_IMAGE_BYTES
 
@@ -256,10 +257,11 @@ class Planner:
         arrays: dict[str, NDArray[Any]] = {}
         sizes = {name: life.bytes for name, life in self.lives.items()}
         sizes |= {name: array.nbytes for name, array in self.constants.items()}
-        programs, layers = [], []
+        programs, layers, tabled = [], [], False
         for number, (links, placements) in enumerate(self.chains):
             chain = join(links, sizes, self.target.accelerator)
             program = chain.program
+            tabled |= uses_table(program.instructions, self.target.accelerator)
             uops = f"micro-ops of vta {number}"
             self.constants[uops] = program.uops
             facts, about = self._program_facts(number, chain, placements, uops, arrays)
@@ -272,7 +274,7 @@ class Planner:
         separate, separate_bytes = one_behind_another({life.name: life.bytes for life in lives})
         manifest = {
             "name": self.graph.name,
-            "target": self.target.facts(),
+            "target": self.target.facts() | ({"table": True} if tabled else {}),
             "inputs": [_tensor_facts(self.graph.tensors[name]) for name in self.graph.inputs],
             "outputs": [_tensor_facts(self.graph.tensors[name]) for name in self.graph.outputs],
             "memory": {"constants": constant_bytes, "activations": activation_bytes, "separate": separate_bytes},

@@ -26,6 +26,7 @@ class SimulatedVta(VtaDevice):
     def __init__(self, target: CompileTarget, form: Form = "golden", memory_bytes: int = 1 << 28) -> None:
         self.parameters = target.accelerator.parameters.name
         self.isa = str(target.accelerator.isa)
+        self.table = target.accelerator.table
         self.bitstream = ""
         self.clock_hz = target.accelerator.clock_hz
         library: Path = build(target.accelerator, form)

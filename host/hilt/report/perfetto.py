@@ -56,7 +56,7 @@ def stage_timeline(
 
 def bytes_moved(record: np.void, accelerator: Accelerator) -> int:
     """Return the bytes that a LOAD or STORE moves over the bus, padding excluded; 0 for the others."""
-    if record["opcode"] not in (Opcode.LOAD, Opcode.STORE):
+    if record["opcode"] not in (Opcode.LOAD, Opcode.STORE) or record["memory_type"] == MemoryType.TABLE:
         return 0
     parameters = accelerator.parameters
     element = {
@@ -66,6 +66,7 @@ def bytes_moved(record: np.void, accelerator: Accelerator) -> int:
         MemoryType.ACC: parameters.acc_element_bytes,
         MemoryType.OUT: parameters.out_element_bytes,
         MemoryType.ACC_8BIT: parameters.out_element_bytes,
+        MemoryType.OUT_BY_TABLE: parameters.out_element_bytes,
     }[MemoryType(int(record["memory_type"]))]
     rows = 1 if record["memory_type"] == MemoryType.UOP else int(record["y_size"])
     return rows * int(record["x_size"]) * element

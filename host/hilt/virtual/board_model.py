@@ -68,6 +68,7 @@ class BoardModel:
             bus_bits=self.bus_bits,
             hazards=self.hazards,
             clock_hz=self.clock_hz,
+            table=not self.machine,  # a public bitstream has none
         )
 
     @property

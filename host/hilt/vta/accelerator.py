@@ -11,6 +11,7 @@ from hilt.vta.fields import IsaRevision as IsaRevision
 from hilt.vta.parameters import ParameterError as ParameterError
 from hilt.vta.parameters import VTAParameters as VTAParameters
 from hilt.vta.parameters import load_parameters as load_parameters
+from hilt_runtime.isa import TABLE_BYTES as TABLE_BYTES
 
 Hazards = Literal["interlock", "none"]
 """The fate of two updates of one accumulator element closer than the pipeline: the second waits, or a sum is lost
@@ -31,6 +32,9 @@ class Accelerator:
     hazards: Hazards = "interlock"
     instruction_queue_depth: int = 512
     clock_hz: int = 100_000_000
+    table: bool = True
+    """Whether STOREs can go by way of a table of 256 bytes, as hilt's VTA has it; public bitstreams have none. Programs
+    without such STOREs take the same cycles with and without it."""
 
     def __post_init__(self) -> None:
         if self.isa not in tuple(IsaRevision):
@@ -56,6 +60,7 @@ class Accelerator:
         hazards: Hazards = "interlock",
         instruction_queue_depth: int = 512,
         clock_hz: int = 100_000_000,
+        table: bool = True,
     ) -> Accelerator:
         """The accelerator of these parameters.
 
@@ -68,7 +73,7 @@ class Accelerator:
                 isa = IsaRevision.A
             except FieldOverflowError:
                 isa = IsaRevision.WIDE
-        return cls(parameters, isa, bus_bits, hazards, instruction_queue_depth, clock_hz)
+        return cls(parameters, isa, bus_bits, hazards, instruction_queue_depth, clock_hz, table)
 
     @property
     def formats(self) -> Formats:
@@ -93,6 +98,11 @@ class Accelerator:
     def uop_depth(self) -> int:
         """Micro-ops in the micro-op buffer; its size in bytes is the parameter, so half as many in the wide ISA."""
         return (1 << self.parameters.log_uop_buff_size) // self.uop_element_bytes
+
+    @property
+    def table_elements(self) -> int:
+        """Return the elements of OUT that a STORE writes to the table; of one that is larger, the first 256 bytes."""
+        return max(1, TABLE_BYTES // self.parameters.out_element_bytes)
 
     def require_rtl(self) -> None:
         """The golden model and the twin have no bus and no banks, hls/rtl has.
@@ -128,5 +138,6 @@ class Accelerator:
             "VTA_ISA_REVISION": self.isa.number,
             "VTA_BUS_WIDTH": self.bus_bits,
             "VTA_HAZARD_INTERLOCK": int(self.hazards == "interlock"),
+            "VTA_TABLE": int(self.table),
             "VTA_INSN_QUEUE_DEPTH": self.instruction_queue_depth,
         }

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.fields import FieldOverflowError as FieldOverflowError
 from hilt.vta.fields import IsaRevision
+from hilt_runtime import isa as isa_of_the_board
 
 
 class Opcode(IntEnum):
@@ -27,6 +28,10 @@ class MemoryType(IntEnum):
     ACC = 3
     OUT = 4
     ACC_8BIT = 5
+    OUT_BY_TABLE = 6
+    """STORE: OUT, each byte by way of the table."""
+    TABLE = 7
+    """STORE: OUT to the table, one row of `Accelerator.table_elements`."""
 
 
 class AluOpcode(IntEnum):
@@ -64,9 +69,9 @@ UOP = np.dtype([("dst", "u4"), ("src", "u4"), ("wgt", "u4")])
 def encode(instructions: NDArray[np.void], accelerator: Accelerator) -> NDArray[np.uint64]:
     """Words (n, 2), or (n, 4) in the wide ISA, of INSTRUCTION records (n,).
 
-    Revision A has two bits for the memory type: a STORE's OUT is written as 0 there, as VTA's own compiler does, and
-    hardware reads no memory type of a STORE. Raises FieldOverflowError, naming the field, and EncodingError for
-    opcodes, memory types and ALU operations that the revision lacks.
+    Revision A has two bits for the memory type, of a STORE the low ones: OUT is 0, as VTA's own compiler writes it.
+    Raises FieldOverflowError, naming the field, and EncodingError for opcodes, memory types and ALU operations that the
+    revision lacks, and for STOREs by way of a table that the accelerator lacks.
     """
     layout = accelerator.formats
     words = np.zeros((len(instructions), layout.instruction_words), dtype=np.uint64)
@@ -82,6 +87,8 @@ def encode(instructions: NDArray[np.void], accelerator: Accelerator) -> NDArray[
         if not chosen.size:
             continue
         columns = {name: instructions[name][chosen].astype(np.int64) for name in (*_FLAGS, *names)}
+        if form is layout.memory:
+            _require_table(columns, accelerator)
         if form is layout.memory and accelerator.isa is IsaRevision.A:
             columns["memory_type"] = _revision_a_memory_types(columns)
         if form is layout.alu and accelerator.isa is IsaRevision.A and AluOpcode.MUL in columns["alu_opcode"]:
@@ -94,7 +101,13 @@ def _revision_a_memory_types(columns: dict[str, NDArray[np.int64]]) -> NDArray[n
     loads = columns["opcode"] == Opcode.LOAD
     if np.any(columns["memory_type"][loads] > MemoryType.ACC):
         raise EncodingError("ISA revision A loads UOP, WGT, INP and ACC only")
-    return np.where(loads, columns["memory_type"], 0)
+    return np.where(loads, columns["memory_type"], np.maximum(columns["memory_type"] - MemoryType.OUT, 0))
+
+
+def _require_table(columns: dict[str, NDArray[np.int64]], accelerator: Accelerator) -> None:
+    tabled = (columns["opcode"] == Opcode.STORE) & (columns["memory_type"] >= MemoryType.OUT_BY_TABLE)
+    if not accelerator.table and np.any(tabled):
+        raise EncodingError("a STORE by way of the table, which this accelerator lacks")
 
 
 def decode(words: NDArray[np.uint64], accelerator: Accelerator) -> NDArray[np.void]:
@@ -115,8 +128,19 @@ def decode(words: NDArray[np.uint64], accelerator: Accelerator) -> NDArray[np.vo
         for name, column in form.unpack(words[chosen]).items():
             instructions[name][chosen] = column
     if accelerator.isa is IsaRevision.A:
-        instructions["memory_type"][kinds == Opcode.STORE] = MemoryType.OUT
+        stores = kinds == Opcode.STORE
+        written = instructions["memory_type"][stores]
+        instructions["memory_type"][stores] = isa_of_the_board.store_types(written, "A", accelerator.table)
     return instructions
+
+
+def uses_table(words: NDArray[np.uint64], accelerator: Accelerator) -> bool:
+    """Return whether any STORE of a program writes the table or goes by way of it."""
+    field = accelerator.formats.memory.by_name["memory_type"]
+    stores = words[(words[:, 0] & np.uint64(7)) == Opcode.STORE, 0]
+    written = (stores >> np.uint64(field.bit)) & np.uint64(field.mask)
+    types = isa_of_the_board.store_types(written, str(accelerator.isa), accelerator.table)
+    return bool(np.any(types != MemoryType.OUT))
 
 
 def encode_uops(uops: NDArray[np.void], accelerator: Accelerator) -> NDArray[np.uint32]:

@@ -37,11 +37,13 @@ def touched(row: dict[str, int], size: int) -> set[int]:
     return {element * size + byte for element in elements for byte in (0, size - 1)}
 
 
-def is_refused(accelerator: Accelerator, row: dict[str, int], buffers: list[tuple[str, int, int]]) -> bool:
+def is_refused(
+    accelerator: Accelerator, row: dict[str, int], buffers: list[tuple[str, int, int]], *, table: bool = False
+) -> bool:
     record = np.zeros(1, dtype=INSTRUCTION)
     for name, value in row.items():
         record[name] = value
-    machine = InstructionSet(geometry(accelerator.parameters.name), str(accelerator.isa))
+    machine = InstructionSet(geometry(accelerator.parameters.name), str(accelerator.isa), table)
     try:
         check_bounds(encode(record, accelerator), machine, buffers)
     except ProgramCheckError:
@@ -75,6 +77,22 @@ def test_the_largest_fields_do_not_wrap() -> None:
     row |= {"y_size": 0xFFFF, "x_size": 0xFFFF, "x_stride": 0xFFFF}
     assert is_refused(ACCELERATORS["pynq"], row, [("out", 0, 1 << 31)])
     assert not is_refused(ACCELERATORS["pynq"], row, [("all", 0, 1 << 60)])
+
+
+@pytest.mark.parametrize("name", ACCELERATORS)
+def test_a_store_by_way_of_the_table_is_bounded_and_one_to_it_touches_no_memory(name: str) -> None:
+    accelerator = ACCELERATORS[name]
+    size, count = bytes_of(accelerator, MemoryType.OUT), accelerator.table_elements
+    buffers = [("near", 0, 32 * size)]
+    by_table = {"opcode": Opcode.STORE, "memory_type": MemoryType.OUT_BY_TABLE, "y_size": 1, "x_size": 8}
+    assert not is_refused(accelerator, by_table | {"dram_base": 24}, buffers, table=True)
+    assert is_refused(accelerator, by_table | {"dram_base": 25}, buffers, table=True)
+    fill = by_table | {"memory_type": MemoryType.TABLE, "dram_base": 1 << 30, "x_size": count}
+    assert not is_refused(accelerator, fill, buffers, table=True)
+    for wrong in ({"y_size": 0}, {"y_size": 2}, {"x_size": count - 1}, {"x_size": count + 1}):
+        assert is_refused(accelerator, fill | wrong, buffers, table=True)
+    assert is_refused(accelerator, by_table, buffers)
+    assert is_refused(accelerator, fill, buffers)
 
 
 def test_other_instructions_have_no_memory() -> None:

@@ -105,10 +105,14 @@ def test_unknown_boards_are_named_errors(home: Path) -> None:
 
 
 def test_identity_words_are_those_of_the_register_map() -> None:
-    """1x16, 8/8/32 bits, 15/15/18/17, ISA A, 64 bit, interlock: written by hand from docs/architecture.md."""
+    """1x16, 8/8/32 bits, 15/15/18/17, ISA A, 64 bit, interlock, table: written by hand from docs/architecture.md."""
     identity = identity_of(describe_board("virtual:pynq").accelerator)
     assert (identity.version, identity.geometry, identity.buffer_sizes) == (1, 0x53340, 0x11120F0F)
-    assert identity.build == 0x1600
+    assert identity.build == 0x3600
+
+
+def test_a_public_bitstream_has_no_table() -> None:
+    assert not describe_board("virtual:pynq_public").accelerator.table
 
 
 def test_other_memory_is_another_board_to_a_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,7 +79,7 @@ def add(words: Any, place: int, word: int, bit: int, value: int) -> None:
     words[place, word] += np.uint64(value << bit)
 
 
-DRAM_BASE, SRAM_BASE, UOP_END, Y_SIZE = 25, 9, 21, 0
+DRAM_BASE, SRAM_BASE, MEMORY_TYPE, UOP_END, Y_SIZE = 25, 9, 7, 21, 0
 LOAD, STORE, GEMM = 0, 1, 2
 
 
@@ -125,6 +125,21 @@ def jumbled(parts: Parts) -> None:
     parts.put(INSTRUCTIONS, words)
 
 
+def by_table(memory_type: int, x_size: int | None = None) -> Edit:
+    """Name the table, and make the first STORE one of its two, of one row; 2 and 3 are revision A's bits of them."""
+
+    def edit(parts: Parts) -> None:
+        words = parts.array(INSTRUCTIONS)
+        place = first(words, STORE)
+        add(words, place, 0, MEMORY_TYPE, memory_type)
+        if x_size is not None:
+            words[place, 1] = 1 | x_size << 16
+        parts.put(INSTRUCTIONS, words)
+        parts.manifest["target"]["table"] = True
+
+    return edit
+
+
 def field(opcode: int, word: int, bit: int, value: int) -> Edit:
     """Add to a field of the first instruction of an opcode."""
     return lambda parts: parts.words(lambda words: add(words, first(words, opcode), word, bit, value))
@@ -148,6 +163,14 @@ def field(opcode: int, word: int, bit: int, value: int) -> Edit:
         pytest.param(all_at_the_start, "overlap in memory while both are alive", id="overlap"),
         pytest.param(field(GEMM, 0, UOP_END, 9000), "reads micro-ops past their buffer|that no LOAD", id="micro-ops"),
         pytest.param(field(LOAD, 0, SRAM_BASE, 60_000), "ends at element .* of a buffer of", id="sram"),
+        pytest.param(
+            field(STORE, 0, MEMORY_TYPE, 2),
+            "by way of the table, which the accelerator has not, or the bundle does not",
+            id="unnamed table",
+        ),
+        pytest.param(by_table(2), "goes by way of a table that no STORE before it has written", id="no table"),
+        pytest.param(by_table(3, 15), "to the table of anything but one row of 16 elements", id="part of a table"),
+        pytest.param(by_table(3, 16), r"changes instruction \d+ \(STORE of OUT to the table\)", id="relocated table"),
         pytest.param(jumbled, r"tokens from load to compute are pushed and \d+ popped", id="tokens"),
         pytest.param(
             lambda p: p.words(lambda w: w.__setitem__(len(w) - 1, w[first(w, GEMM)])),

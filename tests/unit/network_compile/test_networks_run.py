@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -263,6 +264,23 @@ def test_another_accelerator_is_refused_with_both_values() -> None:
         pytest.raises(TargetError, match=f"m is for parameters {PYNQ}, this board has {SMALL}"),
     ):
         Network(read_bundle(data, "m"), device)
+
+
+def test_a_bundle_that_names_the_table_is_refused_where_there_is_none() -> None:
+    data, _ = small_network()
+    aim = target()
+    public = replace(aim, accelerator=replace(aim.accelerator, table=False))
+    plain, tabled = read_bundle(data, "m"), read_bundle(data, "m")
+    tabled.manifest["target"]["table"] = True
+    assert "table" not in plain.manifest["target"]
+    with SimulatedVta(public) as device:
+        Network(plain, device)
+        with pytest.raises(
+            TargetError, match="m is for an accelerator with a table before the store, this board has none"
+        ):
+            Network(tabled, device)
+    with SimulatedVta(aim) as device:
+        Network(tabled, device)
 
 
 def test_another_bitstream_is_refused_with_both_values() -> None:

@@ -57,6 +57,7 @@ def test_defines_are_the_macros_of_the_architecture() -> None:
         "VTA_ISA_REVISION": 1,
         "VTA_BUS_WIDTH": 128,
         "VTA_HAZARD_INTERLOCK": 0,
+        "VTA_TABLE": 1,
         "VTA_INSN_QUEUE_DEPTH": 512,
     }
 

@@ -1,5 +1,7 @@
 """Bits written by hand from HARDWARE.md section 2 and docs/architecture.md; and round trips of everything."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -19,6 +21,7 @@ from hilt.vta.isa import (
     disassemble,
     encode,
     encode_uops,
+    uses_table,
 )
 from tests.unit.vta.variants import ALL, BATCHED, PYNQ_A, PYNQ_B, ZCU102
 
@@ -66,6 +69,38 @@ def test_load_revision_b_by_hand() -> None:
 def test_load_wide_by_hand() -> None:
     expected = 0 | 1 << 4 | 1 << 6 | 2 << 8 | 0x123 << 16 | 0x89ABCDEF << 32 | SIZES
     assert bits(encode(record(**LOAD), ZCU102)[0]) == expected
+
+
+@pytest.mark.parametrize(("memory_type", "low"), [(MemoryType.OUT_BY_TABLE, 2), (MemoryType.TABLE, 3)])
+def test_stores_of_the_table_by_hand(memory_type: MemoryType, low: int) -> None:
+    """Revision A has the low bits of the memory type."""
+    store = record(opcode=Opcode.STORE, memory_type=memory_type, sram_base=1, y_size=1, x_size=16)
+    sizes = 1 << 64 | 16 << 80
+    assert bits(encode(store, PYNQ_A)[0]) == 1 | low << 7 | 1 << 9 | sizes
+    assert bits(encode(store, PYNQ_B)[0]) == 1 | (4 | low) << 7 | 1 << 10 | sizes
+    assert bits(encode(store, ZCU102)[0]) == 1 | (4 | low) << 8 | 1 << 16 | sizes
+    for accelerator in (PYNQ_A, PYNQ_B, ZCU102):
+        words = encode(store, accelerator)
+        assert decode(words, accelerator) == store
+        assert disassemble(words, accelerator) == [f"     0  STORE {memory_type.name} sram 1 dram 0 size 1x16 stride 0"]
+        assert uses_table(words, accelerator)
+
+
+def test_an_accelerator_without_a_table_stores_without_it() -> None:
+    public = replace(PYNQ_A, table=False)
+    by_table = record(opcode=Opcode.STORE, memory_type=MemoryType.OUT_BY_TABLE, y_size=1, x_size=1)
+    with pytest.raises(EncodingError, match="the table, which this accelerator lacks"):
+        encode(by_table, public)
+    words = encode(by_table, PYNQ_A)
+    assert decode(words, public)["memory_type"] == MemoryType.OUT
+    assert not uses_table(words, public)
+
+
+def test_tvms_stores_use_no_table() -> None:
+    """Its memory type OUT, 4, is cut to the bits of the field: 0 in revision A."""
+    words = np.array([[1, 1 | 1 << 16], [1 | 4 << 7, 1 | 1 << 16]], dtype=np.uint64)
+    assert not uses_table(words[:1], PYNQ_A)
+    assert not uses_table(words[1:], PYNQ_B)
 
 
 def test_store_has_no_memory_type_in_revision_a() -> None:
