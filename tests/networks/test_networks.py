@@ -31,7 +31,7 @@ from hilt.network.profile import profile
 from hilt.network.quantize.quantizer import quantise
 from hilt.network.random_inputs import random_inputs
 from hilt.network.reference import evaluate
-from hilt.network.verify import compare
+from hilt.network.verify import compare, inside_of
 from hilt_runtime import read_bundle
 from hilt_runtime.arrays import encode_arrays
 from tests.e2e.conftest import shared_home as shared_home
@@ -109,7 +109,7 @@ def test_every_tensor_is_the_references(name: str, runner: BoardRunner, capsys: 
     inputs: dict[str, Any] = random_inputs(network.graph)
     bundle = read_bundle(compiled.data, name)
     answer = runner.run(bundle, compiled.data, encode_arrays(inputs, {}), keep=True)
-    verified = compare(answer.arrays, evaluate(network.graph, inputs), network.graph)
+    verified = compare(answer.arrays, evaluate(network.graph, inputs), network.graph, inside_of(bundle.manifest))
     time = processor_time(board, network.graph, bundle.manifest, answer.engines)
     figures = profile(bundle.manifest, answer.runs, time)
     with capsys.disabled():

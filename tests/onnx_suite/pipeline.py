@@ -21,7 +21,7 @@ from hilt.network.onnx_simplify import fix, fix_float
 from hilt.network.quantize.quantizer import quantise
 from hilt.network.reference import evaluate
 from hilt.network.simulated import SimulatedVta
-from hilt.network.verify import WrongTensorError, compare
+from hilt.network.verify import WrongTensorError, compare, inside_of
 from hilt.schedule.onnx_model import OnnxError
 from hilt_runtime import Network, read_bundle
 from hilt_runtime.errors import NetworkError
@@ -85,7 +85,7 @@ def _held(case: Case, wanted: dict[str, Array]) -> Ended:
     with SimulatedVta(target()) as device:
         bundle = read_bundle(compile_network(network, target()).data, "suite")
         inference = Network(bundle, device, keep=True).run(feeds)
-    compare(inference.tensors, evaluate(network, feeds), network)
+    compare(inference.tensors, evaluate(network, feeds), network, inside_of(bundle.manifest))
     quantised = Runner(result.model, result.model.outputs, optimised=False).run(feeds)
     worst = float("inf")
     for (name, first), second in zip(wanted.items(), result.model.outputs, strict=True):

@@ -33,7 +33,7 @@ from hilt.network.processor_time import processor_time
 from hilt.network.profile import Profile, profile
 from hilt.network.random_inputs import random_inputs
 from hilt.network.reference import evaluate
-from hilt.network.verify import Verified, compare
+from hilt.network.verify import Verified, compare, inside_of
 from hilt.report.campaign_inference import INFERENCE
 from hilt.report.network_stage import NetworkStage
 from hilt.schedule import Workload, convolution, workload_of
@@ -179,7 +179,8 @@ def end_with_bundle(
         runs = {name: _profile(graph, made, runner, inputs, _INFERENCES) for name, made in bundles.items()}
     chosen = min(runs, key=lambda name: runs[name][0].vta)
     after, answer = runs[chosen]
-    verified = compare(answer.arrays, evaluate(graph, inputs, answer.arrays), graph)
+    inside = inside_of(bundles[chosen].manifest)
+    verified = compare(answer.arrays, evaluate(graph, inputs, answer.arrays), graph, inside)
     atomic_write_bytes(folder / BUNDLE, bundles[chosen].data)
     view = network_view(graph, bundles[chosen].manifest, after, answer.engines)
     keep_view(bundles[chosen].data, view)

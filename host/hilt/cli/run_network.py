@@ -93,7 +93,7 @@ def run_network(
         with BoardRunner(board, telling(work), wait=wait) as runner:
             work.begin("1 inference" if repeat == 1 else f"{repeat:,} inferences")
             answer = runner.run(opened, data, encode_arrays(inputs, {}), repeat=repeat, keep=verify)
-        verified = _verified(work, graph, inputs, answer) if verify else None
+        verified = _verified(work, graph, opened.manifest, inputs, answer) if verify else None
     if output is not None:
         write_arrays(output, {tensor["name"]: answer.arrays[tensor["name"]] for tensor in opened.outputs})
     board_time = processor_time(board, graph, opened.manifest, answer.engines)
@@ -111,12 +111,18 @@ def run_network(
         shown.print(profiled)
 
 
-def _verified(work: CommandWork, graph: Graph, inputs: Mapping[str, NDArray[Any]], answer: Inferences) -> Verified:
+def _verified(
+    work: CommandWork,
+    graph: Graph,
+    manifest: Mapping[str, Any],
+    inputs: Mapping[str, NDArray[Any]],
+    answer: Inferences,
+) -> Verified:
     from hilt.network.reference import evaluate
-    from hilt.network.verify import compare
+    from hilt.network.verify import compare, inside_of
 
     work.begin("comparing every tensor with the integer reference")
-    return compare(answer.arrays, evaluate(graph, inputs, answer.arrays), graph)
+    return compare(answer.arrays, evaluate(graph, inputs, answer.arrays), graph, inside_of(manifest))
 
 
 @dataclass(frozen=True)

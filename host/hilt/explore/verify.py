@@ -20,7 +20,7 @@ from hilt.network.random_inputs import random_inputs
 from hilt.network.reference import evaluate
 from hilt.network.search import Searcher
 from hilt.network.simulated import SimulatedVta
-from hilt.network.verify import WrongTensorError, compare
+from hilt.network.verify import WrongTensorError, compare, inside_of
 from hilt.schedule import lower, make_tensors
 from hilt.simulator.build import build, design_key
 from hilt.simulator.device import DeviceStatus
@@ -102,7 +102,8 @@ def verify_design(subject: Subject, design: Design) -> DesignVerification:
             return DesignVerification(subject.name, error.outcome, predicted, 0, False)
     cycles = sum(step.cycles or 0 for step in inference.steps)
     try:
-        compare(inference.tensors, evaluate(graph, inputs, inference.tensors), graph)
+        expected = evaluate(graph, inputs, inference.tensors)
+        compare(inference.tensors, expected, graph, inside_of(compiled.manifest))
     except WrongTensorError:
         return DesignVerification(subject.name, "done", predicted, cycles, False)
     return DesignVerification(subject.name, "done", predicted, cycles, True)

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from hilt.network.graph import Node
 from hilt.network.lower_tiles import Tiled
-from hilt.network.tile_writer import DATA
+from hilt.network.tile_writer import DATA, OUT
 from hilt.schedule import Conv2d
+from hilt.schedule.by_table import TABLED
 from hilt.schedule.residual import RESIDUAL
 
 
@@ -33,20 +34,42 @@ class Fold:
 
 
 @dataclass(frozen=True, eq=False)
+class Tabled:
+    """A table that a layer's STOREs go by.
+
+    Attributes:
+        entries: int8 (256,), that of -128 first.
+        output: The tensor that is made of the layer's output.
+        alone: Whether the layer's output itself is not stored.
+    """
+
+    entries: NDArray[np.int8]
+    output: str
+    alone: bool
+
+
+@dataclass(frozen=True, eq=False)
 class TiledLayer:
-    """A pooling or product.
+    """A pooling, a product or a copy.
 
     Attributes:
         node: The node that it computes.
         work: What it computes, in packed tensors.
         reads: The tensor behind each buffer of its code that it reads.
         output: The tensor that is made.
+        tabled: The table that the output goes by; None if it has none.
     """
 
     node: Node
     work: Tiled
     reads: Mapping[str, str]
     output: str
+    tabled: Tabled | None = None
+
+    @property
+    def writes(self) -> Mapping[str, str]:
+        """Return the tensor behind each buffer of its code that it writes."""
+        return _writes(self.output, self.tabled)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +87,7 @@ class VtaLayer:
         residual_shift: By how much the residual is shifted left.
         shifts: The right shift of each channel block, if they differ; else empty.
         fold: How the processor writes the data; None if it lies as any packed tensor.
+        tabled: The table that the output goes by; None if it has none.
     """
 
     node: Node
@@ -76,12 +100,24 @@ class VtaLayer:
     residual_shift: int = 0
     shifts: tuple[int, ...] = ()
     fold: Fold | None = None
+    tabled: Tabled | None = None
 
     @property
     def reads(self) -> Mapping[str, str]:
         """Return the packed tensor behind each buffer of its code that it reads; folded data is none."""
         data = {} if self.fold else {DATA: self.data}
         return data | ({RESIDUAL: self.residual} if self.residual else {})
+
+    @property
+    def writes(self) -> Mapping[str, str]:
+        """Return the tensor behind each buffer of its code that it writes."""
+        return _writes(self.output, self.tabled)
+
+
+def _writes(output: str, tabled: Tabled | None) -> Mapping[str, str]:
+    if tabled is None:
+        return {OUT: output}
+    return ({} if tabled.alone else {OUT: output}) | {TABLED: tabled.output}
 
 
 def folded(layer: VtaLayer) -> VtaLayer | None:

@@ -1,4 +1,4 @@
-"""Nodes of the integer graph in the forms that VTA runs: a convolution with bias and residual, a pooling or a product.
+"""Nodes of the integer graph in the forms that VTA runs: a convolution with bias and residual, or a layer without.
 
 Every form here is exact: it computes the node's integers, the rounding included, for the half of the shift is added to
 the bias.
@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 from hilt.network.graph import Graph, Node, Tensor
 from hilt.network.layer_forms import Fold as Fold
 from hilt.network.layer_forms import NotOnVtaError as NotOnVtaError
+from hilt.network.layer_forms import Tabled as Tabled
 from hilt.network.layer_forms import TiledLayer as TiledLayer
 from hilt.network.layer_forms import VtaLayer as VtaLayer
 from hilt.network.layer_forms import folded as folded
+from hilt.network.lower_table import Copying
 from hilt.network.lower_tiles import has_schedule
 from hilt.network.pool_tiles import Averaging, PoolingLayer
 from hilt.network.product_tiles import Product
@@ -32,7 +34,7 @@ _LARGEST_RIGHT_SHIFT = 15
 
 
 def layer_of(graph: Graph, node: Node, accelerator: Accelerator) -> VtaLayer | TiledLayer:
-    """Return a node as a convolution, a pooling or a product.
+    """Return a node as a convolution, a pooling, a product or a copy.
 
     Raises:
         NotOnVtaError: VTA cannot run it.
@@ -235,11 +237,32 @@ def _never_negative(graph: Graph, name: str) -> bool:
     return producer is not None and producer.attributes.get("clip", (-128, 127))[0] >= 0
 
 
+def _copy_by_table(graph: Graph, node: Node, accelerator: Accelerator) -> TiledLayer:
+    """Return a copy of the tensor by way of the table."""
+    entries = table_of(graph, node, accelerator)
+    images, channels, height, width = _feature_map(graph.tensors[node.inputs[0]])
+    parameters = accelerator.parameters
+    elements = blocks(images, parameters.batch) * blocks(channels, parameters.block) * height * width
+    tabled = Tabled(entries, node.outputs[0], alone=True)
+    return TiledLayer(node, Copying(elements), {DATA: node.inputs[0]}, node.outputs[0], tabled)
+
+
+def table_of(graph: Graph, node: Node, accelerator: Accelerator) -> NDArray[np.int8]:
+    """Return a table's entries, int8 (256,). Raises NotOnVtaError if VTA cannot store by way of it."""
+    entries = graph.constants[node.inputs[1]]
+    if not accelerator.table:
+        raise NotOnVtaError("this VTA looks nothing up in tables")
+    if entries.dtype != np.int8:
+        raise NotOnVtaError("it leaves the integers")
+    return entries
+
+
 _FORMS: dict[str, Callable[[Graph, Node, Accelerator], VtaLayer | TiledLayer]] = {
     "conv2d": _convolution,
     "dense": _dense,
     "add": _add,
     "multiply": _multiply,
+    "table": _copy_by_table,
     "max_pool": _max_pool,
     "average_pool": _average_pool,
     "global_average_pool": _average_pool,

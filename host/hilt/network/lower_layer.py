@@ -16,6 +16,7 @@ from hilt.network.layers import TiledLayer, VtaLayer
 from hilt.network.lower_tiles import lower_tiles
 from hilt.schedule import Rejected, lower
 from hilt.schedule.bias_first import LOWER, with_bias_first
+from hilt.schedule.by_table import by_table
 from hilt.schedule.code import Code, code_of
 from hilt.schedule.residual import with_residual
 from hilt.vta.accelerator import Accelerator
@@ -26,6 +27,12 @@ _LARGEST_INPUT = 128
 
 def layer_code(layer: VtaLayer | TiledLayer, knobs: Mapping[str, int], accelerator: Accelerator) -> Code:
     """Return a layer's code. Raises Rejected if the accelerator cannot run these knobs."""
+    code = _computed(layer, knobs, accelerator)
+    return by_table(code, layer.tabled.alone) if layer.tabled else code
+
+
+def _computed(layer: VtaLayer | TiledLayer, knobs: Mapping[str, int], accelerator: Accelerator) -> Code:
+    """Return the code of a layer without a table."""
     if isinstance(layer, TiledLayer):
         return lower_tiles(layer.work, knobs, accelerator)
     code = code_of(lower(layer.workload, knobs, accelerator), accelerator)

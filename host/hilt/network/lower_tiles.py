@@ -1,4 +1,4 @@
-"""The schedules of a layer without weights, a pooling or a product of two tensors, and its code."""
+"""The schedules of a layer without weights, a pooling, a product of two tensors or a copy, and its code."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from hilt.network.lower_average_pool import AveragePoolWriter
 from hilt.network.lower_gate import GateWriter
 from hilt.network.lower_max_pool import MaxPoolWriter
 from hilt.network.lower_product import MulWriter
+from hilt.network.lower_table import Copying, CopyWriter, copy_knobs
 from hilt.network.pool_tiles import PoolingLayer
 from hilt.network.product_tiles import Product, product_knobs
 from hilt.network.tile_writer import TileWriter
@@ -15,7 +16,7 @@ from hilt.schedule.checks import Rejected
 from hilt.schedule.code import Code
 from hilt.vta.accelerator import Accelerator, IsaRevision
 
-Tiled = PoolingLayer | Product
+Tiled = PoolingLayer | Product | Copying
 """What a layer without weights computes."""
 _MOST_ROWS = 32
 
@@ -24,8 +25,10 @@ def tile_knobs(work: Tiled) -> list[dict[str, int]]:
     """Return the schedules: sizes of a tile.
 
     They are output rows of a pooling, or for an average the planes that a tile has whole; for a product see
-    `product_knobs`.
+    `product_knobs`, for a copy `copy_knobs`.
     """
+    if isinstance(work, Copying):
+        return copy_knobs(work)
     if isinstance(work, Product):
         return product_knobs(work)
     rows = [{"rows": rows} for rows in range(1, min(work.out[0], _MOST_ROWS) + 1)]
@@ -36,7 +39,7 @@ def tile_knobs(work: Tiled) -> list[dict[str, int]]:
 
 
 def lower_tiles(work: Tiled, knobs: Mapping[str, int], accelerator: Accelerator) -> Code:
-    """Return the code of a pooling or product. `knobs` are of `tile_knobs`.
+    """Return the code of a layer without weights. `knobs` are of `tile_knobs`.
 
     Raises:
         Rejected: A tile does not fit the accelerator.
@@ -55,6 +58,8 @@ def has_schedule(pool: PoolingLayer, accelerator: Accelerator) -> bool:
 
 def _writer(work: Tiled, knobs: Mapping[str, int], accelerator: Accelerator) -> TileWriter:
     """Return the writer of the code. Raises Rejected if a tile does not fit."""
+    if isinstance(work, Copying):
+        return CopyWriter(work, knobs["elements"], accelerator)
     if isinstance(work, Product):
         writer = GateWriter if accelerator.isa is IsaRevision.A else MulWriter
         return writer(work, knobs["factors"], knobs["pixels"], accelerator)

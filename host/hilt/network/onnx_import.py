@@ -26,7 +26,6 @@ _REASONS = {
     "reshape": "it only moves data",
     "slice": "it only moves data",
     "softmax": "it leaves the integers",
-    "table": "VTA looks nothing up in tables",
     "transpose": "it only moves data",
     "upsample": "it only moves data",
 }

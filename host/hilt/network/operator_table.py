@@ -42,6 +42,8 @@ LEFT_OUT: Mapping[str, str] = {
     "If": "the branch of a constant condition",
 }
 _RECURRENT_NOTE = "`hilt quantize` gives it int8 weights where held-out samples allow it"
+_STORED = "by the table on the way to the store"
+_LOOKED_UP = "of an int8 tensor: a table of 256 entries; where VTA has none, looked up where the tensor lies"
 _FLOAT_ALONE = "where its input is computed; of constants any operator is computed ahead"
 
 
@@ -67,14 +69,14 @@ def rows() -> list[Row]:
 
 
 def _row(name: str, schema: Any) -> Row:
-    vta = VTA.get(name, "")
+    vta = VTA.get(name, _STORED if name in UNARY else "")
     inlined = schema.has_function or schema.has_context_dependent_function
     if name in LEFT_OUT:
         return Row(name, "", "-", LEFT_OUT[name])
     if name in QUANTISED:
         return Row(name, "", "-", "a quantised model is read as its float model and quantised anew")
     if name in PLANS:
-        note = "of an int8 tensor: a table of 256 entries, looked up where the tensor lies" if name in UNARY else ""
+        note = _LOOKED_UP if name in UNARY else ""
         note = _RECURRENT_NOTE if name in RECURRENT else note
         return Row(name, vta, "native", note)
     if name in OPERATORS:
@@ -88,6 +90,7 @@ def text() -> str:
     """Return the page as Markdown."""
     found = rows()
     kinds = ("native", "numpy", "by others", "refused")
+    on_vta = sum(bool(row.vta) for row in found)
     counts = {kind: sum(row.processor == kind for row in found) for kind in kinds}
     lines = [
         "# Operators",
@@ -100,7 +103,7 @@ def text() -> str:
         "`by others` becomes other operators before anything is computed; `refused` ends `hilt quantize` with one "
         f"line, {_FLOAT_ALONE}.",
         "",
-        f"{len(found)} operators: {len(VTA)} on VTA, {counts['native']} native, {counts['numpy']} in numpy alone, "
+        f"{len(found)} operators: {on_vta} on VTA, {counts['native']} native, {counts['numpy']} in numpy alone, "
         f"{counts['by others']} by others, {counts['refused']} refused. "
         "`make onnx-suite` runs ONNX's own tests of them.",
         "",

@@ -10,7 +10,7 @@ from typing import Any
 from hilt.network.core_speed import node_work
 from hilt.network.crossings import crossing_seconds, fold_work, layout_work, packed_seconds
 from hilt.network.graph import Graph, Node, check
-from hilt.network.layers import NotOnVtaError, TiledLayer, VtaLayer, folded, layer_of
+from hilt.network.layers import NotOnVtaError, Tabled, TiledLayer, VtaLayer, folded, layer_of, table_of
 from hilt.network.packed_steps import packed_attributes
 from hilt.network.processor import ASSUMED, ProcessorSpeed
 from hilt.network.search import NoScheduleError, Schedule, Searcher
@@ -32,7 +32,8 @@ Form = tuple[Workload, int, int]
 class Placement:
     """The place of one node: VTA where it has a layer and a schedule, else the processor; `reason` says why.
 
-    A `view` runs nowhere: its output lies in VTA's memory as its input does. `packed` are the attributes with which
+    A `view` runs nowhere: its output lies in VTA's memory as its input does. An `epilogue` is a table that the STOREs
+    of the layer that makes its input go by (`Tabled` of that layer). `packed` are the attributes with which
     the processor computes a node on tensors in VTA's layout. `alternatives` are schedules that are slower alone, but
     may be faster between the layer's neighbours.
     """
@@ -44,10 +45,11 @@ class Placement:
     view: bool = False
     alternatives: tuple[Schedule, ...] = ()
     packed: Mapping[str, Any] | None = None
+    epilogue: bool = False
 
     @property
     def on_vta(self) -> bool:
-        return self.layer is not None
+        return self.layer is not None or self.epilogue
 
 
 @dataclass(frozen=True)
@@ -80,11 +82,8 @@ def place(
     written: set[str] = set()
     """Tensors of the processor's that VTA reads: they are packed already when another layer reads them."""
     for node in graph.nodes:
-        if _is_view(graph, node) and node.inputs[0] in packed:
-            placement = Placement(
-                node, None, None, "the packed layouts of its input and output are the same", view=True
-            )
-        else:
+        placement = _view(graph, node, packed) or _epilogue(graph, node, placements, searcher.accelerator)
+        if placement is None:
             knobs = (by_node or {}).get(node.name, ())
             placement = _place(graph, node, searcher, tuned, knobs, packed, written, speed)
             if not placement.on_vta:
@@ -108,16 +107,39 @@ def _on_packed(graph: Graph, node: Node, packed: set[str], accelerator: Accelera
     return packed_attributes(graph, node, accelerator.parameters) if mostly else None
 
 
-def _is_view(graph: Graph, node: Node) -> bool:
-    """Return whether a node only removes or adds axes of one element behind (N, C)."""
-    if node.op != "reshape":
-        return False
+def _view(graph: Graph, node: Node, packed: set[str]) -> Placement | None:
+    """Return the placement of a node that only removes or adds axes of one element behind (N, C); None of others."""
+    if node.op != "reshape" or node.inputs[0] not in packed:
+        return None
     first, second = (graph.tensors[name] for name in (node.inputs[0], node.outputs[0]))
     shapes = [tensor.shape for tensor in (first, second)]
     if first.dtype != "int8" or any(len(shape) not in (2, 4) for shape in shapes):
-        return False
+        return None
     padded = [(*shape, 1, 1)[:4] for shape in shapes]
-    return padded[0] == padded[1]
+    if padded[0] != padded[1]:
+        return None
+    return Placement(node, None, None, "the packed layouts of its input and output are the same", view=True)
+
+
+def _epilogue(graph: Graph, node: Node, placements: list[Placement], accelerator: Accelerator) -> Placement | None:
+    """Return the placement of a table that the layer in front of it stores by, and give that layer the table.
+
+    None of other nodes, and of tables of a tensor that no layer makes, or one that has a table.
+    """
+    if node.op != "table":
+        return None
+    try:
+        entries = table_of(graph, node, accelerator)
+    except NotOnVtaError:
+        return None
+    for place, maker in enumerate(placements):
+        layer = maker.layer
+        if layer is not None and layer.output == node.inputs[0] and layer.tabled is None:
+            others = [each for each in graph.nodes if node.inputs[0] in each.inputs and each is not node]
+            tabled = Tabled(entries, node.outputs[0], alone=not others and layer.output not in graph.outputs)
+            placements[place] = replace(maker, layer=replace(layer, tabled=tabled))
+            return Placement(node, None, None, f"{maker.node.name} stores by way of the table", epilogue=True)
+    return None
 
 
 def _place(

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from hilt.network.buffers import Life, one_behind_another, shared
 from hilt.network.graph import Graph, Node, Tensor
 from hilt.network.layers import Fold, TiledLayer, VtaLayer
+from hilt.network.linked import Linked
 from hilt.network.lower_gate import unit_blocks
 from hilt.network.lower_layer import layer_bias, layer_code
 from hilt.network.partition import Part, Placement
 from hilt.network.product_tiles import Product
 from hilt.network.search import Searcher
 from hilt.network.target import CompileTarget
-from hilt.network.tile_writer import OUT, ROWS, UNITS
+from hilt.network.tile_writer import ROWS, UNITS
 from hilt.network.timing import layer_ends
 from hilt.schedule import bound_cycles
 from hilt.schedule.chain import Chain, ChainLink, join
@@ -28,7 +29,6 @@ from hilt.schedule.residual import IDENTITY, RESIDUAL, identity_block
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import uses_table
 from hilt.vta.layout import blocks, pack_bias, pack_weights
-from hilt.vta.program import MAX_IMAGE_BYTES
 
 _LIMIT_FACTOR = 8
 _LIMIT_SECONDS = 1.0
@@ -52,7 +52,7 @@ class Planner:
     searcher: Searcher
     grouped: Sequence[Part]
     steps: list[dict[str, Any]] = field(default_factory=list)
-    chains: list[tuple[list[ChainLink], list[Placement]]] = field(default_factory=list)
+    chains: list[Linked] = field(default_factory=list)
     lives: dict[str, _Lifetime] = field(default_factory=dict)
     """The buffers with tensors, by name."""
     buffer_of: dict[str, str] = field(default_factory=dict)
@@ -63,6 +63,8 @@ class Planner:
     """Transposes of tensors (N, H, W, C) to (N, C, H, W) that no step needed yet, by output: packing does without."""
     constants: dict[str, NDArray[Any]] = field(default_factory=dict)
     """The contents of VTA's memory that never change, by buffer."""
+    inside: list[str] = field(default_factory=list)
+    """Tensors that never leave VTA: only a table on the way to the store reads them."""
     now: int = 0
 
     def plan(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -89,29 +91,36 @@ class Planner:
                     self._make_packed(name)
             if isinstance(layer, VtaLayer) and fold:
                 self._make_folded(layer, fold)
-        accelerator = self.target.accelerator
-        most = MAX_IMAGE_BYTES // accelerator.instruction_bytes - 1  # FINISH
-        links: list[ChainLink] = []
-        linked: list[Placement] = []
+        chain = Linked(self.target.accelerator)
         for placement in part.placements:
             self.now += 1
             if placement.layer is None:
-                self._view(placement)
+                self._without_layer(placement)
                 continue
-            layer = placement.layer
-            link = self._tiled_link(layer, placement) if isinstance(layer, TiledLayer) else self._link(layer, placement)
-            if links and sum(len(other.code.records) for other in (*links, link)) > most:
-                self._program(links, linked)
-                links, linked = [], []
-            links.append(link)
-            linked.append(placement)
-        self._program(links, linked)
+            link = self._layer_link(placement.layer, placement)
+            if not chain.has_room(link, placement.layer.tabled):
+                self._program(chain)
+                chain = Linked(self.target.accelerator)
+            chain.add(link, placement)
+        self._program(chain)
 
-    def _program(self, links: list[ChainLink], placements: list[Placement]) -> None:
+    def _without_layer(self, placement: Placement) -> None:
+        """Note where the output of a view or an epilogue lies."""
+        node = placement.node
+        if not placement.epilogue:
+            self._view(placement)
+        elif node.inputs[0] not in self.buffer_of:
+            self.inside.append(node.inputs[0])
+
+    def _program(self, chain: Linked) -> None:
         """Add a program of layers, and the step that runs it."""
         number = len(self.chains)
-        self.chains.append((links, placements))
+        self.chains.append(chain)
+        self.constants |= chain.constants
         self.steps.append({"kind": "vta", "name": f"vta {number}", "program": number})
+
+    def _layer_link(self, layer: VtaLayer | TiledLayer, placement: Placement) -> ChainLink:
+        return self._tiled_link(layer, placement) if isinstance(layer, TiledLayer) else self._link(layer, placement)
 
     def _tiled_link(self, layer: TiledLayer, placement: Placement) -> ChainLink:
         assert placement.schedule is not None
@@ -127,8 +136,7 @@ class Planner:
         if ROWS in code.names and isinstance(layer.work, Product):
             block = accelerator.parameters.block
             names[ROWS] = self._buffer(f"rows of {layer.node.name}", (1, block, block * layer.work.factors, 1))
-        names[OUT] = self._write(layer.output)
-        return ChainLink(code, names)
+        return ChainLink(code, names | self._written(layer))
 
     def _make_folded(self, layer: VtaLayer, fold: Fold) -> None:
         """Let the processor write a layer's data with the kernel's columns as channels."""
@@ -157,8 +165,11 @@ class Planner:
             names["identity"] = f"identity of {int(block.max())}"
             self.constants[names["identity"]] = block
             names["residual"] = self._read(layer.residual)
-        names["out"] = self._write(layer.output)
-        return ChainLink(code, names)
+        return ChainLink(code, names | self._written(layer))
+
+    def _written(self, layer: VtaLayer | TiledLayer) -> dict[str, str]:
+        """Return new buffers for the tensors that a layer writes, by the buffers of its code."""
+        return {buffer: self._write(tensor) for buffer, tensor in layer.writes.items()}
 
     def _processor(self, placement: Placement) -> None:
         self.now += 1
@@ -258,13 +269,13 @@ class Planner:
         sizes = {name: life.bytes for name, life in self.lives.items()}
         sizes |= {name: array.nbytes for name, array in self.constants.items()}
         programs, layers, tabled = [], [], False
-        for number, (links, placements) in enumerate(self.chains):
-            chain = join(links, sizes, self.target.accelerator)
+        for number, linked in enumerate(self.chains):
+            chain = join(linked.links, sizes, self.target.accelerator)
             program = chain.program
             tabled |= uses_table(program.instructions, self.target.accelerator)
             uops = f"micro-ops of vta {number}"
             self.constants[uops] = program.uops
-            facts, about = self._program_facts(number, chain, placements, uops, arrays)
+            facts, about = self._program_facts(number, chain, linked, uops, arrays)
             programs.append(facts)
             layers += about
         used = {name: self._constant_part(name, array, arrays) for name, array in self.constants.items()}
@@ -289,6 +300,7 @@ class Planner:
             },
             "arrays": self._host_constants(arrays),
             "programs": programs,
+            "inside": self.inside,
             "steps": self.steps,
             "layers": layers,
         }
@@ -298,7 +310,7 @@ class Planner:
         self,
         number: int,
         chain: Chain,
-        placements: Sequence[Placement],
+        linked: Linked,
         uops: str,
         arrays: dict[str, NDArray[Any]],
     ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -312,7 +324,8 @@ class Planner:
             arrays[part] = buffer.instructions.astype(np.uint32)
             name = uops if buffer.name == "uop" else buffer.name
             relocations.append({"buffer": name, "element_bytes": buffer.element_bytes, "part": part})
-        ends = layer_ends(program, chain.lengths, self.searcher.twin, self.target.memory)
+        lengths = linked.by_layer(chain.lengths)
+        ends = layer_ends(program, lengths, self.searcher.twin, self.target.memory)
         cycles = ends[-1]
         facts = {
             "instructions": f"{prefix}/instructions.npy",
@@ -322,7 +335,7 @@ class Planner:
             "limit_seconds": _LIMIT_SECONDS + _LIMIT_FACTOR * cycles / accelerator.clock_hz,
         }
         about = []
-        for (before, end), placement in zip(itertools.pairwise([0, *ends]), placements, strict=True):
+        for (before, end), placement in zip(itertools.pairwise([0, *ends]), linked.placements, strict=True):
             assert placement.layer is not None and placement.schedule is not None
             about.append(
                 {

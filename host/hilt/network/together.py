@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from hilt.network.linked import Linked
 from hilt.network.lower_layer import layer_code
 from hilt.network.partition import Part, Placement
 from hilt.network.search import Schedule, Searcher
@@ -51,9 +52,7 @@ class _Chain:
         self._options = [[layer.schedule, *layer.alternatives] for layer in self.layers if layer.schedule is not None]
         self._choice = [0] * len(self.layers)
         self._alias = {
-            placement.node.outputs[0]: placement.node.inputs[0]
-            for placement in self.part.placements
-            if placement.layer is None
+            placement.node.outputs[0]: placement.node.inputs[0] for placement in self.part.placements if placement.view
         }
 
     @property
@@ -73,12 +72,13 @@ class _Chain:
     def _cycles(self, number: int, choice: int) -> float:
         """Return the cycles of a layer with this schedule between its neighbours."""
         places = range(max(number - 1, 0), min(number + 2, len(self.layers)))
-        links = []
+        linked = Linked(self.searcher.accelerator)
         for place in places:
             code = self._code(place, choice if place == number else self._choice[place])
             if code is None:
                 return float("inf")
-            links.append(ChainLink(code, self._buffers(place, code)))
+            linked.add(ChainLink(code, self._buffers(place, code)), self.layers[place])
+        links = linked.links
         if sum(len(link.code.records) for link in links) > _MOST_INSTRUCTIONS:
             return float("inf")
         sizes = {name: _UNKNOWN_BYTES for link in links for name in link.buffers.values()}
@@ -100,8 +100,7 @@ class _Chain:
         layer = self.layers[place].layer
         assert layer is not None
         own = {name: f"{name} of {place}" for name in code.names if name != "uop"}
-        own["out"] = self._tensor(layer.output)
-        own |= {buffer: self._tensor(tensor) for buffer, tensor in layer.reads.items()}
+        own |= {buffer: self._tensor(tensor) for buffer, tensor in {**layer.reads, **layer.writes}.items()}
         return own | {name: name for name in (IDENTITY, UNITS) if name in own}
 
     def _tensor(self, name: str) -> str:

@@ -79,9 +79,8 @@ def _placed(code: Code, where: Place, begin: int) -> Code:
     kinds = records["memory_type"]
     for kind, offset in ((MemoryType.INP, where.inp), (MemoryType.WGT, where.wgt)):
         records["sram_base"][moves & (kinds == kind)] += np.uint32(offset)
-    for kind in (MemoryType.ACC, MemoryType.OUT):
-        chosen = moves & (kinds == kind)
-        records["sram_base"][chosen] = where.accumulators(records["sram_base"][chosen])
+    chosen = moves & ((records["opcode"] == Opcode.STORE) | (kinds == MemoryType.ACC))
+    records["sram_base"][chosen] = where.accumulators(records["sram_base"][chosen])
     records["uop_bgn"][~moves] += np.uint32(where.uop)
     records["uop_end"][~moves] += np.uint32(where.uop)
     adds, products = _read_by_alu(code), _read_by_gemm(code)

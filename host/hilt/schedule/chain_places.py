@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from hilt.schedule.chain_tokens import Depths, Records
@@ -55,14 +56,25 @@ def places_of(codes: list[Code], depths: Depths) -> list[Place]:
     """Return the place of each layer of a chain, in its order."""
     chooser = _Chooser(depths)
     uops = _micro_op_places(codes, depths.uop)
+    chosen: dict[int, tuple[int, int, int]] = {}
+    order = sorted(range(len(codes)), key=lambda number: number + 1.5 * _writes_table(codes[number]))
+    for number in order:  # what writes the table takes what the layer behind it leaves
+        code = codes[number]
+        chosen[number] = chooser.beside(code) if _writes_table(code) else chooser.next(code, _bias_size(code))
     places = []
-    for code, (first, loaded) in zip(codes, uops, strict=True):
+    for number, (code, (first, loaded)) in enumerate(zip(codes, uops, strict=True)):
+        inp, wgt, tiles = chosen[number]
         bias = _bias_size(code)
-        inp, wgt, tiles = chooser.next(code, bias)
         behind = tiles + code.accumulators - bias
         place = behind if behind + bias <= depths.acc else tiles - bias
         places.append(Place(first, inp, wgt, tiles, place, bias, loaded))
     return places
+
+
+def _writes_table(code: Code) -> bool:
+    """Return whether a code writes the table, for the layer behind it."""
+    stores = code.records["opcode"] == Opcode.STORE
+    return bool((stores & (code.records["memory_type"] == MemoryType.TABLE)).any())
 
 
 def _bias_size(code: Code) -> int:
@@ -119,6 +131,14 @@ class _Chooser:
         self._instructions += len(code.records)
         return inp, wgt, tiles
 
+    def beside(self, code: Code) -> tuple[int, int, int]:
+        """Return the same for a few elements, where neither this layer nor those beside it wait: they hold nothing."""
+        inp, wgt = code.used(MemoryType.INP), code.used(MemoryType.WGT)
+        sizes = zip(_HELD, (inp, wgt, code.accumulators), strict=True)
+        latest = [sliding_window_view(self._held[kind], size).max(axis=1) for kind, size in sizes]
+        first, second, third = (int(np.argmin(each)) for each in latest)
+        return first, second, third
+
     def _choose(self, kind: MemoryType, code: Code, begin: int, size: int) -> int:
         """Return the place of `size` elements that `code` has from `begin` on."""
         held = self._held[kind]
@@ -143,8 +163,8 @@ class _Chooser:
 
 def _spans(records: Records, kind: MemoryType) -> tuple[dict[_Span, int], list[_Span]]:
     """Return the elements that a layer's LOADs (OUT: STOREs) move with the last instruction, and those of its start."""
-    opcode = Opcode.STORE if kind == MemoryType.OUT else Opcode.LOAD
-    moves = np.flatnonzero((records["opcode"] == opcode) & (records["memory_type"] == kind))
+    loads = (records["opcode"] == Opcode.LOAD) & (records["memory_type"] == kind)
+    moves = np.flatnonzero(records["opcode"] == Opcode.STORE if kind == MemoryType.OUT else loads)
     gemms = np.flatnonzero((records["opcode"] == Opcode.GEMM) & (records["reset"] == 0))
     begin = int(gemms[0]) if len(gemms) else 0
     spans: dict[_Span, int] = {}

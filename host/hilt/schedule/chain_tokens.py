@@ -160,7 +160,7 @@ class _Scheduler:
             if opcode == Opcode.LOAD and kind in (MemoryType.INP, MemoryType.WGT):
                 self._load(number, MemoryType(kind), (sram, sram + length), block)
             elif opcode == Opcode.STORE:
-                self._store(number, (sram, sram + high * wide), block)
+                self._store(number, kind, (sram, sram + high * wide), block)
             else:
                 self._compute(number, opcode, kind, sram, block)
         for flag, values in self.flags.items():
@@ -241,9 +241,13 @@ class _Scheduler:
             spans[name] = (low, high + reach + 1)
         return spans
 
-    def _store(self, number: int, span: _Span, block: _Block) -> None:
+    def _store(self, number: int, kind: int, span: _Span, block: _Block) -> None:
         self.to_store.wait(number, int(self.out_writer[span[0] : span[1]].max(initial=-1)))
         self.out_reader[span[0] : span[1]] = number
+        self.last_store = number
+        self.store_begins[number] = self.issued
+        if kind == MemoryType.TABLE:  # touches no memory
+            return
         buffer = int(self.memory.buffer[number])
         known = self.stored.get(buffer, np.zeros(0, dtype=np.int64))
         elements = block.elements
@@ -251,8 +255,6 @@ class _Scheduler:
             known = np.concatenate((known, np.full(max(end - len(known), len(known)), -1)))
             self.stored[buffer] = known
         known[elements] = number
-        self.last_store = number
-        self.store_begins[number] = self.issued
 
     def _last_store_of(self, buffer: int, block: _Block) -> int:
         """Return the last STORE that wrote some of these elements; -1 if none did."""

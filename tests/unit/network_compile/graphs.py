@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,11 @@ BATCHED = "4x8_i8w8a32_15_16_16_18"
 def target(parameters: str = PYNQ) -> CompileTarget:
     accelerator = Accelerator.for_parameters(VTAParameters.from_name(parameters))
     return CompileTarget("test", accelerator, MemoryModel(base=0x1000_0000))
+
+
+def without_table(aim: CompileTarget) -> CompileTarget:
+    """Return a target whose accelerator stores by no table, as public bitstreams: the processor looks up."""
+    return replace(aim, accelerator=replace(aim.accelerator, table=False))
 
 
 class Builder:

@@ -28,10 +28,10 @@ from hilt_runtime import Network, read_bundle
 from hilt_runtime.native.library import Engine, engine
 from hilt_runtime.registers import Register
 
-from .graphs import Builder, target
+from .graphs import Builder, target, without_table
 
 BASE, PAGE, LINE, BYTES = 0x1000_0000, 4096, 32, 1 << 20
-TARGET = replace(target(), register_base=0x43C0_0000)
+TARGET = without_table(replace(target(), register_base=0x43C0_0000))
 
 
 class View(np.ndarray[Any, np.dtype[np.uint8]]):

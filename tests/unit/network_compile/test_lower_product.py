@@ -289,9 +289,8 @@ def test_revision_a_multiplies_by_gates_only(parameters: str, whole: bool) -> No
 def test_a_product_whose_neighbours_are_the_processors_stays_there() -> None:
     """Packing both and one more start cost more than the product."""
     builder = Builder((1, 16, 4, 4))
-    table = builder.add_node("table", "table", ["x", "entries"], (1, 16, 4, 4), {})
-    builder.constants["entries"] = np.arange(-128, 128).astype(np.int8)
-    graph = builder.graph(multiply(builder, "x", table))
+    moved = builder.add_node("moved", "transpose", ["x"], (1, 16, 4, 4), {"perm": [0, 1, 3, 2]})
+    graph = builder.graph(multiply(builder, "x", moved))
     made, _ = compiled(graph, speed=ProcessorSpeed(CORTEX_A9, 1.0, "assumed"))
     assert not made.placements[-1].on_vta
     assert "the processor takes" in made.placements[-1].reason

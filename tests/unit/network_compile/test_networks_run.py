@@ -65,7 +65,7 @@ def test_layers_beyond_an_instruction_buffer_are_several_programs(monkeypatch: p
     builder = residual_network()
     graph = builder.graph(builder.nodes[-1].outputs[0])
     (whole,) = compile_network(graph, target()).manifest["programs"]
-    monkeypatch.setattr("hilt.network.plan.MAX_IMAGE_BYTES", 16 * whole["count"] // 2)
+    monkeypatch.setattr("hilt.network.linked.MAX_IMAGE_BYTES", 16 * whole["count"] // 2)
     counts = [program["count"] for program in compile_network(graph, target()).manifest["programs"]]
     assert len(counts) > 1 and max(counts) <= whole["count"] // 2
     verified(graph, builder.input())
