@@ -102,15 +102,22 @@ def _command(words: str, function: Callable[..., Any]) -> CommandReference:
 
 
 def _parameter(declared: ParamMeta) -> Parameter | None:
+    """Return an argument or option as the reference shows it; None for a hidden one."""
     info: ParameterInfo = declared.default
-    kind, many = _kind(declared.annotation)
-    required = info.default is ...
     if isinstance(info, ArgumentInfo):
-        syntax = info.metavar or (_word(kind) if _is_choice(kind) else declared.name.upper())
-        usage = f"{syntax}..." if many else syntax
-        return Parameter(syntax, usage if required else f"[{usage}]", info.help or "", _default(info.default))
-    if info.hidden:
-        return None
+        return _argument(declared, info)
+    return None if info.hidden else _option(declared, info)
+
+
+def _argument(declared: ParamMeta, info: ArgumentInfo) -> Parameter:
+    kind, many = _kind(declared.annotation)
+    syntax = info.metavar or (_word(kind) if _is_choice(kind) else declared.name.upper())
+    usage = f"{syntax}..." if many else syntax
+    return Parameter(syntax, usage if info.default is ... else f"[{usage}]", info.help or "", _default(info.default))
+
+
+def _option(declared: ParamMeta, info: ParameterInfo) -> Parameter:
+    kind, many = _kind(declared.annotation)
     named = " / ".join(info.param_decls or ())
     dashed = named or f"--{declared.name.replace('_', '-')}"
     if kind is bool:
@@ -118,7 +125,7 @@ def _parameter(declared: ParamMeta) -> Parameter | None:
         return Parameter(syntax, "", info.help or "", "" if named else _default(info.default))
     syntax = f"{dashed} {info.metavar or _word(kind)}"
     help_words = (info.help or "") + (" May be given several times." if many else "")
-    return Parameter(syntax, syntax if required else "", help_words, _default(info.default))
+    return Parameter(syntax, syntax if info.default is ... else "", help_words, _default(info.default))
 
 
 def _kind(hint: object) -> tuple[object, bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
@@ -53,41 +54,44 @@ def runs(
         if as_json:
             values = [run_json(store, run, _running(home, run), labels.get(run.uuid, Labels())) for run in found]
             print_json(values, "runs")
-            return
-        if not found:
+        elif not found:
             typer.echo(nothing_listed("runs", "hilt tune resnet18.C5", tag, labels))
-            return
-        table = tables.table(
-            "run",
-            column("workload", cuts=True),
-            column("board", drop=4),
-            column("tuner", drop=5),
-            column(">trials", drop=2),
-            column(">valid", drop=6),
-            column(">best µs", drop=1),
-            column(">% of bound", drop=7),
-            column("state", drop=3),
-            column("begun", drop=8),
-            column("tags", drop=9),
+        else:
+            tables.console().print(_runs_table(store, found, labels))
+
+
+def _runs_table(store: Store, found: Sequence[Run], labels: Mapping[str, Labels]) -> tables.Table:
+    table = tables.table(
+        "run",
+        column("workload", cuts=True),
+        column("board", drop=4),
+        column("tuner", drop=5),
+        column(">trials", drop=2),
+        column(">valid", drop=6),
+        column(">best µs", drop=1),
+        column(">% of bound", drop=7),
+        column("state", drop=3),
+        column("begun", drop=8),
+        column("tags", drop=9),
+    )
+    names, home = RunNames(store), paths.home()
+    for run in found:
+        summary = store.summary(run.uuid)
+        latency = summary.best.microseconds if summary.best else None
+        table.add_row(
+            short(run.uuid),
+            names(run),
+            run.board,
+            run.tuner,
+            str(summary.trials) if run.campaign else f"{summary.trials}/{run.budget}",
+            str(summary.valid),
+            f"{latency:,.1f}" if latency else "-",
+            f"{run.percent_of_bound(latency):.1f}" if latency else "-",
+            state_text(run, _running(home, run)),
+            time_text(run.created),
+            " ".join(labels.get(run.uuid, Labels()).tags),
         )
-        names = RunNames(store)
-        for run in found:
-            summary = store.summary(run.uuid)
-            latency = summary.best.microseconds if summary.best else None
-            table.add_row(
-                short(run.uuid),
-                names(run),
-                run.board,
-                run.tuner,
-                str(summary.trials) if run.campaign else f"{summary.trials}/{run.budget}",
-                str(summary.valid),
-                f"{latency:,.1f}" if latency else "-",
-                f"{run.percent_of_bound(latency):.1f}" if latency else "-",
-                state_text(run, _running(home, run)),
-                time_text(run.created),
-                " ".join(labels.get(run.uuid, Labels()).tags),
-            )
-    tables.console().print(table)
+    return table
 
 
 def show(

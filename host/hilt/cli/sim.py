@@ -43,26 +43,41 @@ _EXIT = {DeviceStatus.DONE: 0, DeviceStatus.RUNNING: 1, DeviceStatus.FAULT: 3}
 _BAD_INPUT, _NO_MODEL = 2, 3
 
 
+Params = Annotated[str, typer.Option(help="VTA parameters: pynq, zcu102, ..., or a TVM parameter file (.json).")]
+Images = Annotated[list[str], typer.Option(metavar="FILE@ADDR", help="File to place at a byte address.")]
+Insns = Annotated[str, typer.Option(metavar="ADDR:COUNT", help="Byte address and number of instructions.")]
+Model = Annotated[Device, typer.Option(help="The Verilated RTL, or the untimed golden model.")]
+Isa = Annotated[IsaRevision | None, typer.Option(help="ISA revision; A where it fits, else wide.")]
+Dumps = Annotated[
+    list[str] | None, typer.Option(metavar="ADDR:BYTES:FILE", help="Memory to write to a file after the run.")
+]
+MaxCycles = Annotated[int, typer.Option(min=1, help="Where to stop a program that does not finish.")]
+Bus = Annotated[int, typer.Option(help="Width of the memory bus in bits.")]
+Latency = Annotated[int, typer.Option(min=0, max=1 << 20, help="Read latency of the memory in cycles.")]
+HazardChoice = Annotated[
+    HazardMode, typer.Option(help="Accumulator updates too close: wait, or lose a sum as HLS bitstreams do.")
+]
+Base = Annotated[str, typer.Option(help="First byte address of the memory; chosen from images and dumps.")]
+MemoryBytes = Annotated[str, typer.Option(help="Bytes of memory; chosen from images and dumps.")]
+WavesFile = Annotated[
+    Path | None, typer.Option(metavar="FILE.fst", help="Write every signal of the RTL as a waveform (slow).")
+]
+
+
 def sim(
-    params: Annotated[str, typer.Option(help="VTA parameters: pynq, zcu102, ..., or a TVM parameter file (.json).")],
-    image: Annotated[list[str], typer.Option(metavar="FILE@ADDR", help="File to place at a byte address.")],
-    insns: Annotated[str, typer.Option(metavar="ADDR:COUNT", help="Byte address and number of instructions.")],
-    device: Annotated[Device, typer.Option(help="The Verilated RTL, or the untimed golden model.")] = Device.RTL,
-    isa: Annotated[IsaRevision | None, typer.Option(help="ISA revision; A where it fits, else wide.")] = None,
-    dump: Annotated[
-        list[str] | None, typer.Option(metavar="ADDR:BYTES:FILE", help="Memory to write to a file after the run.")
-    ] = None,
-    max_cycles: Annotated[int, typer.Option(min=1, help="Where to stop a program that does not finish.")] = 100_000_000,
-    bus: Annotated[int, typer.Option(help="Width of the memory bus in bits.")] = 64,
-    latency: Annotated[int, typer.Option(min=0, max=1 << 20, help="Read latency of the memory in cycles.")] = 32,
-    hazards: Annotated[
-        HazardMode, typer.Option(help="Accumulator updates too close: wait, or lose a sum as HLS bitstreams do.")
-    ] = HazardMode.INTERLOCK,
-    base: Annotated[str, typer.Option(help="First byte address of the memory; chosen from images and dumps.")] = "",
-    memory: Annotated[str, typer.Option(help="Bytes of memory; chosen from images and dumps.")] = "",
-    waves: Annotated[
-        Path | None, typer.Option(metavar="FILE.fst", help="Write every signal of the RTL as a waveform (slow).")
-    ] = None,
+    params: Params,
+    image: Images,
+    insns: Insns,
+    device: Model = Device.RTL,
+    isa: Isa = None,
+    dump: Dumps = None,
+    max_cycles: MaxCycles = 100_000_000,
+    bus: Bus = 64,
+    latency: Latency = 32,
+    hazards: HazardChoice = HazardMode.INTERLOCK,
+    base: Base = "",
+    memory: MemoryBytes = "",
+    waves: WavesFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Run instructions on a simulated VTA: place files in memory, run, write pieces of memory to files.
@@ -75,19 +90,15 @@ def sim(
         accelerator = Accelerator.for_parameters(load_parameters(params), isa, bus_bits=bus, hazards=_HAZARDS[hazards])
         images = [_image(text) for text in image]
         dumps = [_dump(text) for text in dump or ()]
-        address, count = _numbers("--insns", insns, "ADDR:COUNT")
-        start, size = memory_for(
-            images, dumps, _number("--base", base) if base else None, _number("--memory", memory) if memory else None
-        )
+        place = _numbers("--insns", insns, "ADDR:COUNT")
+        start, size = memory_for(images, dumps, _given("--base", base), _given("--memory", memory))
         model = MemoryModel(start, size, read_latency=latency)
-        if waves is not None and device is not Device.RTL:
-            raise ImageError(f"--waves is of the RTL's signals; the {device} model has none")
         if waves is not None:
-            check_folder(waves)
+            _check_waves(waves, device)
         with CommandWork(f"compiling the {device.value} model, once") as work:
             library = build(accelerator, device.value, "trace" if waves is not None else "fast")
-            work.begin(f"running {count:,} instructions")
-            execution = run_images(library, accelerator, images, (address, count), dumps, model, max_cycles, waves)
+            work.begin(f"running {place[1]:,} instructions")
+            execution = run_images(library, accelerator, images, place, dumps, model, max_cycles, waves)
     except (ImageError, ParameterError, FieldOverflowError, SimulatorError, UnwritableFileError) as error:
         _fail(_BAD_INPUT, error)
     except (BuildError, MissingToolError) as error:
@@ -97,6 +108,16 @@ def sim(
     else:
         typer.echo(_as_text(device, execution))
     raise typer.Exit(_EXIT[execution.status])
+
+
+def _given(option: str, text: str) -> int | None:
+    return _number(option, text) if text else None
+
+
+def _check_waves(path: Path, device: Device) -> None:
+    if device is not Device.RTL:
+        raise ImageError(f"--waves is of the RTL's signals; the {device} model has none")
+    check_folder(path)
 
 
 def _fail(code: int, error: Exception) -> None:

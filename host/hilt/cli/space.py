@@ -124,19 +124,25 @@ def _one(
         knobs.add_row(knob.name, str(len(knob.values)), _values_text(knob.values))
     console.print(knobs)
     for summary in summaries:
-        console.print()
-        compiled = "" if summary.compiled == summary.valid else f" (TVM compiles {summary.compiled:,})"
-        accepted = f"{summary.valid:,} of {summary.size:,} accepted, {100 * summary.valid_ratio:.1f}%"
-        console.print(f"checks {summary.checks}: {accepted}{compiled}")
-        histogram = tables.table(
-            column("reason", wraps=True), column(">configurations"), column(">share"), column("", drop=1)
-        )
-        largest = max(summary.reasons.values(), default=1)
-        for reason, count in summary.reasons.items():
-            bar = "█" * max(1, round(30 * count / largest))
-            histogram.add_row(reason, f"{count:,}", f"{100 * count / summary.size:.1f}%", bar)
-        if summary.reasons:
-            console.print(histogram)
+        _print_summary(summary)
+
+
+def _print_summary(summary: ValiditySummary) -> None:
+    """Print the share that a level of checks accepts, and a histogram of the reasons of the rest."""
+    console = tables.console()
+    console.print()
+    compiled = "" if summary.compiled == summary.valid else f" (TVM compiles {summary.compiled:,})"
+    accepted = f"{summary.valid:,} of {summary.size:,} accepted, {100 * summary.valid_ratio:.1f}%"
+    console.print(f"checks {summary.checks}: {accepted}{compiled}")
+    histogram = tables.table(
+        column("reason", wraps=True), column(">configurations"), column(">share"), column("", drop=1)
+    )
+    largest = max(summary.reasons.values(), default=1)
+    for reason, count in summary.reasons.items():
+        bar = "█" * max(1, round(30 * count / largest))
+        histogram.add_row(reason, f"{count:,}", f"{100 * count / summary.size:.1f}%", bar)
+    if summary.reasons:
+        console.print(histogram)
 
 
 def _values_text(values: tuple[int, ...]) -> str:
