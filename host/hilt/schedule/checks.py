@@ -76,18 +76,28 @@ def analyse(workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, Ar
     )
     uops = np.where(resident, resident_uops, set_uops * places * threads + epilogue)
     wgt = np.where(resident, problem.wgt_elements, tiling.wgt_elements * threads)
-    acc_depth = accelerator.parameters.acc_depth
+    needs = _needs(tiling, loops, wgt, uops, distance)
+    if workload.has_skip:
+        needs = _with_skip(needs, SkipNeeds.of(tiling, tiling.inp_elements * threads, tiling.acc_places))
+    return Analysis(tiling, loops, chosen, resident, distance, needs)
+
+
+def _needs(tiling: Tiling, loops: LoopChoice, wgt: IntArray, uops: IntArray, distance: IntArray) -> Needs:
+    """Return what configurations need of each resource, and how much there is.
+
+    `wgt` and `uops` count elements of weights and micro-ops on chip, `distance` cycles between updates of an element.
+    """
+    problem, places, threads = tiling.problem, tiling.acc_places, tiling.threads
+    accelerator, parameters = problem.accelerator, problem.accelerator.parameters
     split = problem.groups > 1 and not problem.block_by_block
-    needs: dict[Reason, tuple[IntArray, int]] = {
-        Reason.THREAD_SPLIT: (
-            ((tiling.co_tiles < tiling.oc_threads) | (tiling.h_tiles < tiling.h_threads)).astype(np.int64),
-            0,
-        ),
+    unshared = (tiling.co_tiles < tiling.oc_threads) | (tiling.h_tiles < tiling.h_threads)
+    return {
+        Reason.THREAD_SPLIT: (unshared.astype(np.int64), 0),
         Reason.GROUP_SPLIT: ((split & (problem.co % tiling.co != 0)).astype(np.int64), 0),
-        Reason.INP_OVERFLOW: (tiling.inp_elements * threads, accelerator.parameters.inp_depth),
-        Reason.WGT_OVERFLOW: (wgt, accelerator.parameters.wgt_depth),
-        Reason.ACC_OVERFLOW: (tiling.acc_elements * threads + problem.bias_elements, acc_depth),
-        Reason.PARTIAL_SUM_SPILL: (tiling.acc_elements * places + problem.bias_elements, acc_depth),
+        Reason.INP_OVERFLOW: (tiling.inp_elements * threads, parameters.inp_depth),
+        Reason.WGT_OVERFLOW: (wgt, parameters.wgt_depth),
+        Reason.ACC_OVERFLOW: (tiling.acc_elements * threads + problem.bias_elements, parameters.acc_depth),
+        Reason.PARTIAL_SUM_SPILL: (tiling.acc_elements * places + problem.bias_elements, parameters.acc_depth),
         Reason.UOP_OVERFLOW: (uops, accelerator.uop_depth),
         **_field_needs(tiling, loops),
         # Stores of one band tell the computation of the next, and FINISH.
@@ -95,9 +105,6 @@ def analyse(workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, Ar
         Reason.INSN_LIMIT: (_instruction_bound(tiling), MAX_IMAGE_BYTES // accelerator.instruction_bytes),
         Reason.ACC_HAZARD: ((distance < HAZARD_DISTANCE).astype(np.int64), 0),
     }
-    if workload.has_skip:
-        needs = _with_skip(needs, SkipNeeds.of(tiling, tiling.inp_elements * threads, tiling.acc_places))
-    return Analysis(tiling, loops, chosen, resident, distance, needs)
 
 
 def _rows_with_skip(found: Analysis) -> Analysis:

@@ -15,6 +15,7 @@ from hilt.schedule.rows.choices import FoldedLoop, Keep
 from hilt.schedule.workload import Conv2d, is_dense
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.layout import blocks
+from hilt.vta.parameters import VTAParameters
 
 
 class ConfigurationError(ValueError):
@@ -151,46 +152,63 @@ def conv2d_space(
     `rows`: row programs (hilt.schedule.rows): the tile, the loop that is micro-ops, the tensor that is kept, and
     whether rows of a tile of full width are merged to a burst where the kernel meets only some of them.
     """
-    parameters = accelerator.parameters
-    groups = workload.block_groups(parameters.block)
-    ci = factors(blocks(workload.in_channels // groups, parameters.block))
-    co = factors(groups * blocks(workload.out_channels // groups, parameters.block))
     if kind == SpaceName.ROWS:
-        apart = workload.kernel[0] == 1 and workload.stride[0] > 1
-        return Space(
-            [
-                Knob("tile_h", factors(workload.out_height), split=True),
-                Knob("tile_w", factors(workload.out_width), split=True),
-                Knob("tile_ci", ci, split=True),
-                Knob("tile_co", factors(blocks(workload.out_channels // groups, parameters.block)), split=True),
-                Knob("fold", tuple(map(int, FoldedLoop)), split=False),
-                Knob("keep", tuple(map(int, Keep)), split=False),
-                Knob("merge", (0, 1) if apart else (1,), split=False),
-            ]
-        )
+        return Space(_row_knobs(workload, accelerator.parameters))
     if kind == SpaceName.ML2:
-        return Space(
-            [
-                Knob("TH", tuple(range(1, workload.out_height + 1)), split=True),
-                Knob("TW", tuple(range(1, workload.out_width + 1)), split=True),
-                Knob("nVT", (1, 2, 4), split=False),
-                Knob("nFilterInLoop", co, split=True),
-                Knob("tile_ci", ci, split=True),
-            ]
-        )
+        return Space(_ml2_knobs(workload, accelerator.parameters))
+    return Space(_autotvm_knobs(workload, accelerator.parameters, orders))
+
+
+def _row_knobs(workload: Conv2d, parameters: VTAParameters) -> list[Knob]:
+    apart = workload.kernel[0] == 1 and workload.stride[0] > 1
+    of_group = blocks(workload.out_channels // workload.block_groups(parameters.block), parameters.block)
+    return [
+        Knob("tile_h", factors(workload.out_height), split=True),
+        Knob("tile_w", factors(workload.out_width), split=True),
+        Knob("tile_ci", _input_factors(workload, parameters), split=True),
+        Knob("tile_co", factors(of_group), split=True),
+        Knob("fold", tuple(map(int, FoldedLoop)), split=False),
+        Knob("keep", tuple(map(int, Keep)), split=False),
+        Knob("merge", (0, 1) if apart else (1,), split=False),
+    ]
+
+
+def _ml2_knobs(workload: Conv2d, parameters: VTAParameters) -> list[Knob]:
+    return [
+        Knob("TH", tuple(range(1, workload.out_height + 1)), split=True),
+        Knob("TW", tuple(range(1, workload.out_width + 1)), split=True),
+        Knob("nVT", (1, 2, 4), split=False),
+        Knob("nFilterInLoop", _output_factors(workload, parameters), split=True),
+        Knob("tile_ci", _input_factors(workload, parameters), split=True),
+    ]
+
+
+def _autotvm_knobs(workload: Conv2d, parameters: VTAParameters, orders: Orders) -> list[Knob]:
     knobs = [
         Knob("tile_b", factors(blocks(workload.batch, parameters.batch)), split=True),
         Knob("tile_h", factors(workload.out_height), split=True),
         Knob("tile_w", factors(workload.out_width), split=True),
-        Knob("tile_ci", ci, split=True),
-        Knob("tile_co", co, split=True),
+        Knob("tile_ci", _input_factors(workload, parameters), split=True),
+        Knob("tile_co", _output_factors(workload, parameters), split=True),
         Knob("oc_nthread", (1, 2), split=False),
         # TVM's template of a dense layer has no threads over rows.
         Knob("h_nthread", (1,) if orders == 1 and is_dense(workload) else (1, 2), split=False),
     ]
     if orders == 4:
         knobs.append(Knob("loop_order", tuple(LOOP_ORDERS), split=False))
-    return Space(knobs)
+    return knobs
+
+
+def _input_factors(workload: Conv2d, parameters: VTAParameters) -> tuple[int, ...]:
+    """Return the factors of the blocks of a group's input channels."""
+    groups = workload.block_groups(parameters.block)
+    return factors(blocks(workload.in_channels // groups, parameters.block))
+
+
+def _output_factors(workload: Conv2d, parameters: VTAParameters) -> tuple[int, ...]:
+    """Return the factors of the blocks of all groups' output channels."""
+    groups = workload.block_groups(parameters.block)
+    return factors(groups * blocks(workload.out_channels // groups, parameters.block))
 
 
 def factors(number: int) -> tuple[int, ...]:

@@ -31,12 +31,43 @@ class Tensors:
 
 
 def make_tensors(workload: Conv2d, accelerator: Accelerator, seed: int) -> Tensors:
-    """Deterministic in its arguments.
+    """Return a workload's tensors, deterministic in the arguments.
 
     Values are drawn so that the sums, shifted, spread around the middle of the clip: the output is mostly neither
     zero nor saturated, and a wrong sum shows.
     """
-    generator = np.random.default_rng(seed)
+    parameters = accelerator.parameters
+    data, weights, bias, skip = _drawn(np.random.default_rng(seed), workload)
+    if skip is not None:
+        skip = _whole(skip, parameters.batch, parameters.block)
+    groups = workload.block_groups(parameters.block)
+    weights = _together(weights, groups, workload.groups // groups)
+    # The reference runs on the tensors in memory, so that padded channels and images have their expected value too.
+    inputs: dict[str, NDArray[Any]] = {"inp": pack_data(data, parameters), "wgt": pack_weights(weights, parameters)}
+    expected = reference.conv2d(
+        _padded(_whole(data, parameters.batch, parameters.block), workload),
+        _whole(weights, parameters.block, parameters.block),
+        None if bias is None else np.pad(bias, (0, -len(bias) % parameters.block)),
+        stride=workload.stride,
+        groups=groups,
+        shift=workload.shift,
+        clip=workload.clip,
+        added=None if skip is None else skip.astype(np.int32) << SKIP_SHIFTS[str(workload.epilogue)],
+    )
+    if bias is not None:
+        if workload.epilogue == "low_bias":
+            bias = np.pad(bias, (0, -len(bias) % parameters.block)) - np.int32(LOWER << workload.shift)
+        inputs["bias"] = pack_bias(bias, parameters)
+    if skip is not None:
+        inputs[RESIDUAL] = pack_data(skip, parameters)
+        inputs[IDENTITY] = identity_block(SKIP_SHIFTS[str(workload.epilogue)], accelerator)
+    return Tensors(inputs, pack_data(expected, parameters))
+
+
+def _drawn(
+    generator: np.random.Generator, workload: Conv2d
+) -> tuple[NDArray[np.int8], NDArray[np.int8], NDArray[np.int32] | None, NDArray[np.int8] | None]:
+    """Return data (N, C, H, W), weights, and bias and skip connection where the workload has them."""
     taps = workload.in_channels // workload.groups * workload.kernel[0] * workload.kernel[1]
     # A sum of `taps` products of values uniform in -m..m has a deviation of about sqrt(taps) m^2 / 3; here a quarter of
     # the clip. Means of c and +-c move it by taps c^2; here to the middle of the clip.
@@ -47,44 +78,16 @@ def make_tensors(workload: Conv2d, accelerator: Accelerator, seed: int) -> Tenso
     data = _uniform(generator, centre, spread, (workload.batch, workload.in_channels, workload.height, workload.width))
     data[:, :, np.arange(workload.height) % workload.input_dilation[0] != 0] = 0
     data[:, :, :, np.arange(workload.width) % workload.input_dilation[1] != 0] = 0
-    weights = _uniform(
-        generator,
-        -centre if middle < 0 else centre,
-        spread,
-        (workload.out_channels, workload.in_channels // workload.groups, *workload.kernel),
-    )
-    bias = None
+    sizes = (workload.out_channels, workload.in_channels // workload.groups, *workload.kernel)
+    weights = _uniform(generator, -centre if middle < 0 else centre, spread, sizes)
+    largest = max((high - low) // 8, 1)
+    bias = skip = None
     if workload.bias:
-        largest = max((high - low) // 8, 1)
         bias = generator.integers(-largest, largest + 1, workload.out_channels, dtype=np.int32)
-    skip = None
     if workload.has_skip:  # as wide as a quarter of the clip, as far as int8 reaches
-        largest = min(max((high - low) // 8 >> SKIP_SHIFTS[str(workload.epilogue)], 1), 127)
-        skip = _uniform(generator, 0, largest, workload.output_shape)
-        skip = _whole(skip, accelerator.parameters.batch, accelerator.parameters.block)
-    groups = workload.block_groups(accelerator.parameters.block)
-    weights = _together(weights, groups, workload.groups // groups)
-    # The reference runs on the tensors in memory, so that padded channels and images have their expected value too.
-    packed = {"inp": pack_data(data, accelerator.parameters), "wgt": pack_weights(weights, accelerator.parameters)}
-    expected = reference.conv2d(
-        _padded(_whole(data, accelerator.parameters.batch, accelerator.parameters.block), workload),
-        _whole(weights, accelerator.parameters.block, accelerator.parameters.block),
-        None if bias is None else np.pad(bias, (0, -len(bias) % accelerator.parameters.block)),
-        stride=workload.stride,
-        groups=groups,
-        shift=workload.shift,
-        clip=workload.clip,
-        added=None if skip is None else skip.astype(np.int32) << SKIP_SHIFTS[str(workload.epilogue)],
-    )
-    inputs: dict[str, NDArray[Any]] = dict(packed)
-    if bias is not None:
-        if workload.epilogue == "low_bias":
-            bias = np.pad(bias, (0, -len(bias) % accelerator.parameters.block)) - np.int32(LOWER << workload.shift)
-        inputs["bias"] = pack_bias(bias, accelerator.parameters)
-    if skip is not None:
-        inputs[RESIDUAL] = pack_data(skip, accelerator.parameters)
-        inputs[IDENTITY] = identity_block(SKIP_SHIFTS[str(workload.epilogue)], accelerator)
-    return Tensors(inputs, pack_data(expected, accelerator.parameters))
+        widest = min(max((high - low) // 8 >> SKIP_SHIFTS[str(workload.epilogue)], 1), 127)
+        skip = _uniform(generator, 0, widest, workload.output_shape)
+    return data, weights, bias, skip
 
 
 def _together(weights: NDArray[np.int8], groups: int, merged: int) -> NDArray[np.int8]:

@@ -58,22 +58,29 @@ def quantise_file(
     """
     arrays = read_arrays(calibration)
     graph = load_tflite(path) if path.suffix == SUFFIX else load_graph(path)
-    declared = dict(graph.dtypes)
     seen = arrays if images is None else as_model_reads(arrays, graph, images, labels)
-    notes = []
-    if fix_float(graph, {**shapes_from(seen, graph, labels), **(shapes or {})}, values or {}):
-        notes.append("the model was quantised already: its weights were taken back to float and get new scales")
-    if images is not None:
-        take_images(graph, images)
-    original = deepcopy(graph)
-    canonicalise(graph)
-    notes += _changed_types(declared, graph) if images is None else []
+    original, notes = _canonical(graph, {**shapes_from(seen, graph, labels), **(shapes or {})}, values or {}, images)
     data = make_calibration(arrays, graph, labels)
     check_rewritten(original, graph, data.samples)
     return quantise(
         graph, data, channel_block=channel_block, search=search, kept=kept, least_decibels=least_decibels,
         on_step=on_step, notes=notes,
     )  # fmt: skip
+
+
+def _canonical(
+    graph: OnnxGraph, shapes: Mapping[str, Sequence[int]], values: Mapping[str, float], images: Images | None
+) -> tuple[OnnxGraph, list[str]]:
+    """Fix a model and bring it to its canonical form in place; return the fixed model before that, and notes."""
+    declared = dict(graph.dtypes)
+    notes = []
+    if fix_float(graph, shapes, values):
+        notes.append("the model was quantised already: its weights were taken back to float and get new scales")
+    if images is not None:
+        take_images(graph, images)
+    original = deepcopy(graph)
+    canonicalise(graph)
+    return original, notes + (_changed_types(declared, graph) if images is None else [])
 
 
 def _changed_types(declared: Mapping[str, str], graph: OnnxGraph) -> list[str]:

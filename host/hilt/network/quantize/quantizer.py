@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hilt.network.calibration import Calibration, Feeds, Runner, hold_out, spread
+from hilt.network.calibration import Calibration, Feeds, HeldOut, Runner, hold_out, spread
 from hilt.network.core_speed import CORTEX_A9, node_work, step_seconds
 from hilt.network.graph import Graph, Node
 from hilt.network.onnx_graph import OnnxError, OnnxGraph, OnnxNode, infer_shapes
 from hilt.network.onnx_import import import_graph
 from hilt.network.onnx_refusals import require_computable
 from hilt.network.quantize.costs import Costs, measure_costs
-from hilt.network.quantize.fit import fit
+from hilt.network.quantize.fit import Fitted, fit
 from hilt.network.quantize.keep import require_nodes
 from hilt.network.quantize.opset import lower_opset
 from hilt.network.quantize.qdq import write_qdq
@@ -138,6 +138,29 @@ def quantise(
     """
     require_computable(graph)
     require_nodes(graph, kept)
+    _require_layers(graph, kept)
+    lower_opset(graph)
+    samples = hold_out(calibration)
+    fitted = fit(
+        graph, samples, channel_block=channel_block, search=search, kept=kept, least_decibels=least_decibels,
+        on_step=on_step,
+    )  # fmt: skip
+    graph, regions = fitted.graph, fitted.regions
+    model, floats, said = _int8_model(fitted, samples)
+    integers = import_graph(model)
+    macs = sum(layer_macs(graph, layer) for layer in regions.layers)
+    compared = tuple(spread(samples.reported, int(np.clip(_COMPARED_MACS / macs, 1, _COMPARED_SAMPLES))))
+    costs = measure_costs(graph, model, regions, fitted.scales, samples)
+    model.decibels = {each.name: round(each.decibels, 2) for each in costs.layers if np.isfinite(each.decibels)}
+    agreement = compare(model, integers, compared)
+    accuracy = measure_accuracy(graph, model, integers, calibration)
+    in_float = _price(integers, (*fitted.kept, *floats))
+    facts = (*notes, *said)
+    return Quantisation(model, integers, costs, agreement, accuracy, fitted.equalised, in_float, facts, compared)
+
+
+def _require_layers(graph: OnnxGraph, kept: Collection[str]) -> None:
+    """Raise OnnxError if no layer can be quantised, or one has weights that are no numbers."""
     regions = find_regions(graph, kept)
     if not regions.layers:
         others = " beside those kept in float" if kept else ""
@@ -145,32 +168,13 @@ def quantise(
             f"{graph.name} has no convolution or dense layer with constant weights{others}: nothing for VTA to run"
         )
     _require_finite(graph, regions)
-    lower_opset(graph)
-    samples = hold_out(calibration)
-    fitted = fit(
-        graph, samples, channel_block=channel_block, search=search, kept=kept, least_decibels=least_decibels,
-        on_step=on_step,
-    )  # fmt: skip
-    graph, regions, scales = fitted.graph, fitted.regions, fitted.scales
-    model = write_qdq(graph, regions, scales)
+
+
+def _int8_model(fitted: Fitted, samples: HeldOut) -> tuple[OnnxGraph, list[str], list[str]]:
+    """Return the QDQ model, the recurrences that stay in float, and facts of them."""
+    model = write_qdq(fitted.graph, fitted.regions, fitted.scales)
     infer_shapes(model)
-    model, floats, said = quantise_recurrences(graph, model, fitted.kept, samples.deciding)
-    integers = import_graph(model)
-    macs = sum(layer_macs(graph, layer) for layer in regions.layers)
-    compared = spread(samples.reported, int(np.clip(_COMPARED_MACS / macs, 1, _COMPARED_SAMPLES)))
-    costs = measure_costs(graph, model, regions, scales, samples)
-    model.decibels = {each.name: round(each.decibels, 2) for each in costs.layers if np.isfinite(each.decibels)}
-    return Quantisation(
-        model,
-        integers,
-        costs,
-        compare(model, integers, compared),
-        measure_accuracy(graph, model, integers, calibration),
-        fitted.equalised,
-        _price(integers, (*fitted.kept, *floats)),
-        (*notes, *said),
-        tuple(compared),
-    )
+    return quantise_recurrences(fitted.graph, model, fitted.kept, samples.deciding)
 
 
 def _price(graph: Graph, kept: Collection[str]) -> tuple[KeptNode, ...]:
