@@ -37,7 +37,7 @@ from hilt.network.verify import Verified, compare, inside_of
 from hilt.report.campaign_inference import INFERENCE
 from hilt.report.network_stage import NetworkStage
 from hilt.schedule import Workload, convolution, workload_of
-from hilt.store import Campaign, Store
+from hilt.store import Campaign, Run, Store, Trial
 from hilt_runtime import read_bundle
 from hilt_runtime.arrays import encode_arrays
 
@@ -132,17 +132,22 @@ def tuned_schedules(store: Store, campaign: Campaign, *, most: int = 1, fallback
     for layer in load_result(store, campaign).layers:
         if layer.run is None or layer.best is None:
             continue
-        best = [layer.fallback] if fallback else []
-        if not fallback:
-            trials = [trial for trial in store.trials(layer.run.uuid) if trial.verified and trial.microseconds]
-            trials.sort(key=lambda each: (each.microseconds or 0.0, each.ordinal))
-            limit = (trials[0].microseconds or 0.0) * _SLOWER
-            best = [layer.best, *(trial for trial in trials if (trial.microseconds or 0.0) <= limit)]
-        knobs: list[Mapping[str, int]] = [dict(trial.knobs) for trial in best if trial is not None]
+        if fallback:
+            trials = [] if layer.fallback is None else [layer.fallback]
+        else:
+            trials = [layer.best, *_nearly_best(store, layer.run)]
+        knobs: list[Mapping[str, int]] = [dict(trial.knobs) for trial in trials]
         if knobs:
             distinct = [values for place, values in enumerate(knobs) if values not in knobs[:place]]
             schedules[convolution(workload_of(layer.run.workload_spec)).schedule_shape] = distinct[:most]
     return schedules
+
+
+def _nearly_best(store: Store, run: Run) -> list[Trial]:
+    """Return a run's verified trials that are at most _SLOWER times as long as the fastest, the fastest first."""
+    timed = [(trial.microseconds, trial) for trial in store.trials(run.uuid) if trial.verified and trial.microseconds]
+    timed.sort(key=lambda each: (each[0], each[1].ordinal))
+    return [trial for latency, trial in timed if latency <= timed[0][0] * _SLOWER]
 
 
 def end_with_bundle(

@@ -6,6 +6,7 @@ A record of the fallback itself is no tuned schedule either.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -74,12 +75,12 @@ def tvm_layer(run: Run, trials: Sequence[Trial], best: Trial | None, count: int 
 
 def summary(layers: Sequence[TvmLayer]) -> str:
     """Return in one line how much of a network TVM runs with tuned schedules."""
-    tuned = sum(layer.gets is Gets.TUNED for layer in layers)
-    words = f"with this log TVM v0.9 has a tuned schedule for {tuned} of {len(layers)} layers"
-    if fallbacks := sum(layer.gets is Gets.FALLBACK for layer in layers):
-        words += f", the untuned fallback for {fallbacks}"
-    if missing := sum(layer.gets is Gets.NOTHING for layer in layers):
-        words += f", no template for {missing}"
+    counts = Counter(layer.gets for layer in layers)
+    words = f"with this log TVM v0.9 has a tuned schedule for {counts[Gets.TUNED]} of {len(layers)} layers"
+    if counts[Gets.FALLBACK]:
+        words += f", the untuned fallback for {counts[Gets.FALLBACK]}"
+    if counts[Gets.NOTHING]:
+        words += f", no template for {counts[Gets.NOTHING]}"
     both = [layer for layer in layers if layer.tvm_microseconds is not None and layer.microseconds is not None]
     ours = sum(layer.count * (layer.microseconds or 0.0) for layer in both)
     of_tvm = sum(layer.count * (layer.tvm_microseconds or 0.0) for layer in both)

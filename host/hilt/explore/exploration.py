@@ -145,14 +145,14 @@ def explore(
         progress(done, len(tasks), evaluation)
     if failures:
         raise ExploreError(f"{len(failures)} of {len(tasks)} designs failed, the first: {failures[0]}")
-    results = []
-    for task in tasks:
-        evaluation_or_none = kept[task.key]
-        assert evaluation_or_none is not None
-        # The model's area is of today's figures, whenever the design was compiled.
-        area = modelled_area(task.design) if task.area == "model" else evaluation_or_none.area
-        results.append(Evaluation(task.design, evaluation_or_none.inference, area, evaluation_or_none.seconds))
-    return results
+    return [_of_today(task, kept[task.key]) for task in tasks]
+
+
+def _of_today(task: Task, evaluation: Evaluation | None) -> Evaluation:
+    """Return a task's evaluation with the area of today's figures where it is the model's."""
+    assert evaluation is not None
+    area = modelled_area(task.design) if task.area == "model" else evaluation.area
+    return Evaluation(task.design, evaluation.inference, area, evaluation.seconds)
 
 
 def front(evaluations: Sequence[Evaluation], part: str | None = None) -> list[int]:

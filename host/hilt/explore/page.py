@@ -98,11 +98,13 @@ def _percents(errors: Mapping[str, float]) -> str:
 
 
 def _plot(name: str, title: str, evaluations: Sequence[Evaluation], on_front: Sequence[int], part: str | None) -> Plot:
-    usable = [place for place, evaluation in enumerate(evaluations) if not evaluation.inference.reason]
-    fitting = [
-        place for place in usable if place not in on_front and not (part and over(evaluations[place].area, part))
+    others = [
+        place
+        for place, evaluation in enumerate(evaluations)
+        if not evaluation.inference.reason and place not in on_front
     ]
-    too_large = [place for place in usable if place not in on_front and place not in fitting]
+    too_large = [place for place in others if part and over(evaluations[place].area, part)]
+    fitting = [place for place in others if place not in too_large]
     traces = [
         _points(evaluations, fitting, name, "other designs", "#9aa3ad", 7),
         _points(evaluations, too_large, name, f"too large for {part}", COLOURS[4], 7, symbol="x") if part else None,

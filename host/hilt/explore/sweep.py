@@ -46,6 +46,23 @@ def read_sweep(path: Path) -> Sweep:
     Raises:
         SweepError: The file cannot be read, or has a field or value that no VTA has.
     """
+    content = _content(path)
+    base = _base(path, _table(path, content, "base"))
+    designs: list[Design] = []
+    combinations: dict[str, list[str]] = {}
+    for values in _sets(path, content):
+        try:
+            designs.append(_design(base | values))
+        except (ParameterError, FieldOverflowError) as error:
+            combinations.setdefault(str(error), []).append(_text(values))
+    refused = tuple(f"{_first_of(texts)}: {reason}" for reason, texts in combinations.items())
+    if not designs:
+        raise SweepError(f"{path}: no combination makes a VTA; the first: {refused[0]}")
+    return Sweep(tuple(dict.fromkeys(designs)), refused)
+
+
+def _content(path: Path) -> dict[str, Any]:
+    """Return the tables of a sweep file. Raises SweepError if it is no TOML, or has tables that no sweep has."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -56,26 +73,18 @@ def read_sweep(path: Path) -> Sweep:
         if table not in _TABLES:
             hint = did_you_mean(table, _TABLES, f"there are {', '.join(_TABLES)}")
             raise SweepError(f"{path}: there is no table [{table}]; {hint}")
-    base = _base(path, _table(path, content, "base"))
+    return content
+
+
+def _sets(path: Path, content: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the values of each design: the combinations, then the named designs; the base alone without any."""
     swept = {name: _values(path, name, values) for name, values in _table(path, content, "sweep").items()}
     sets = [dict(zip(swept, chosen, strict=True)) for chosen in _combinations(path, swept)] if swept else []
     named = content.get("design", [])
     if not isinstance(named, list) or not all(isinstance(values, dict) for values in named):
         raise SweepError(f"{path}: write each design as [[design]]")
     sets += [_named(path, values) for values in named]
-    if not sets:
-        sets = [{}]
-    designs: list[Design] = []
-    combinations: dict[str, list[str]] = {}
-    for values in sets:
-        try:
-            designs.append(_design(base | values))
-        except (ParameterError, FieldOverflowError) as error:
-            combinations.setdefault(str(error), []).append(_text(values))
-    refused = tuple(f"{_first_of(texts)}: {reason}" for reason, texts in combinations.items())
-    if not designs:
-        raise SweepError(f"{path}: no combination makes a VTA; the first: {refused[0]}")
-    return Sweep(tuple(dict.fromkeys(designs)), refused)
+    return sets or [{}]
 
 
 def _first_of(texts: list[str]) -> str:
@@ -121,24 +130,32 @@ def _named(path: Path, values: dict[str, Any]) -> dict[str, Any]:
 def _checked(path: Path, place: str, name: str, value: object) -> Any:
     """Return the value of a field. Raises SweepError where the field does not exist or no VTA takes the value."""
     if name in _LOGS:
-        if type(value) is not int:
-            raise SweepError(f"{path}: {place} is {value!r}; give a whole number, the log2")
-        # Bounds of a single field are those of the parameters; a value that fails alone fails everywhere.
-        low, high = bounds(name)
-        if not low <= value <= high:
-            raise SweepError(f"{path}: {place} is {value}; hilt's VTA takes {low}..{high}")
-        return value
-    if name == "processor":
-        if value not in CORES:
-            raise SweepError(f"{path}: {place} is {value!r}; give {' or '.join(CORES)}")
-        return value
-    if name not in _SURROUNDINGS:
+        return _checked_log(path, place, name, value)
+    if name in _SURROUNDINGS:
+        return _checked_surrounding(path, place, name, value)
+    if name != "processor":
         known = [*_LOGS, *_SURROUNDINGS, "processor"]
         hint = did_you_mean(name, known, f"there are {', '.join(known)}")
         raise SweepError(f"{path}: there is no field {place}; {hint}")
-    low_bound, high_bound = _SURROUNDINGS[name]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not low_bound <= value <= high_bound:
-        raise SweepError(f"{path}: {place} is {value!r}; give a number from {low_bound:g} to {high_bound:g}")
+    if value not in CORES:
+        raise SweepError(f"{path}: {place} is {value!r}; give {' or '.join(CORES)}")
+    return value
+
+
+def _checked_log(path: Path, place: str, name: str, value: object) -> int:
+    if type(value) is not int:
+        raise SweepError(f"{path}: {place} is {value!r}; give a whole number, the log2")
+    # Bounds of a single field are those of the parameters; a value that fails alone fails everywhere.
+    low, high = bounds(name)
+    if not low <= value <= high:
+        raise SweepError(f"{path}: {place} is {value}; hilt's VTA takes {low}..{high}")
+    return value
+
+
+def _checked_surrounding(path: Path, place: str, name: str, value: object) -> int | float:
+    low, high = _SURROUNDINGS[name]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        raise SweepError(f"{path}: {place} is {value!r}; give a number from {low:g} to {high:g}")
     if name == "bus_bits" and value not in (64, 128):
         raise SweepError(f"{path}: {place} is {value!r}; hilt's VTA takes 64 or 128")
     return value

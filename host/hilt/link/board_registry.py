@@ -192,6 +192,16 @@ _NEEDED = ("host", "bitstream")
 
 def _board(path: Path, name: str, values: Any) -> RegisteredBoard:
     where = f"{path}, board {name}"
+    _check_keys(where, name, values)
+    own = {field.name for field in fields(Endpoint)}
+    key_file = Path(values["key"]).expanduser() if "key" in values else None
+    endpoint = Endpoint(name=name, key_file=key_file, **{key: value for key, value in values.items() if key in own})
+    memory = _memory(where, values.get("memory"))
+    return RegisteredBoard(endpoint, values["bitstream"], _power(where, values.get("power")), memory)
+
+
+def _check_keys(where: str, name: str, values: Any) -> None:
+    """Raise BoardFileError unless a board's table has the keys that it needs, and known ones of the right types."""
     if not isinstance(values, dict):
         raise BoardFileError(f"{where}: a table [{name}] is needed")
     for key, value in values.items():
@@ -202,11 +212,6 @@ def _board(path: Path, name: str, values: Any) -> RegisteredBoard:
     for key in _NEEDED:
         if key not in values:
             raise BoardFileError(f"{where}: {key} is missing")
-    own = {field.name for field in fields(Endpoint)}
-    key_file = Path(values["key"]).expanduser() if "key" in values else None
-    endpoint = Endpoint(name=name, key_file=key_file, **{key: value for key, value in values.items() if key in own})
-    memory = _memory(where, values.get("memory"))
-    return RegisteredBoard(endpoint, values["bitstream"], _power(where, values.get("power")), memory)
 
 
 def _memory(where: str, table: Any) -> Mapping[str, float] | None:

@@ -47,20 +47,26 @@ def impossibility(measured: Measured, request: Request, accelerator: Accelerator
     """
     if measured.outcome != "ok":
         return ""
-    bound = least_cycles(request.program, accelerator)
-    microseconds_per_cycle = 1e6 / accelerator.clock_hz
     if len(measured.microseconds) != request.repeat:
         return f"{len(measured.microseconds)} latencies came, {request.repeat} were asked for"
     if measured.cycles and len(measured.cycles) != request.repeat:
         return f"{len(measured.cycles)} cycle counts came, {request.repeat} were asked for"
+    if reason := _impossible_cycles(measured, least_cycles(request.program, accelerator), accelerator):
+        return reason
+    if measured.cycles and measured.wall_microseconds and time_scale == 1.0:
+        return _disagreement(min(measured.microseconds), min(measured.wall_microseconds))
+    return ""
+
+
+def _impossible_cycles(measured: Measured, bound: int, accelerator: Accelerator) -> str:
+    """Return why the cycles are fewer than the bound, or others than the latencies, or an empty text."""
+    microseconds_per_cycle = 1e6 / accelerator.clock_hz
     for cycles in measured.cycles or [latency / microseconds_per_cycle for latency in measured.microseconds]:
         if cycles < bound * (1 - _ROUNDING):
             return f"{cycles:g} cycles, the program's multiply-accumulates alone take {bound:,}"
     for cycles, latency in zip(measured.cycles, measured.microseconds, strict=False):
         if abs(cycles * microseconds_per_cycle - latency) > _ROUNDING * latency + _ROUNDING:
             return f"{cycles:g} cycles at {accelerator.clock_hz / 1e6:g} MHz are not {latency:g} µs"
-    if measured.cycles and measured.wall_microseconds and time_scale == 1.0:
-        return _disagreement(min(measured.microseconds), min(measured.wall_microseconds))
     return ""
 
 

@@ -99,25 +99,28 @@ def compare(runs: Sequence[RunFacts]) -> list[ComparedGroup]:
         first: float | None = None
         for group in groups_of([facts for facts in runs if facts.name == workload]):
             bests = [best_so_far(facts)[-1].microseconds or 0.0 for facts in group.runs if best_so_far(facts)]
-            median = float(np.median(bests)) if bests else None
-            first = median if first is None else first
-            trials = sum(len(facts.trials) for facts in group.runs)
-            compared.append(
-                ComparedGroup(
-                    workload,
-                    group.runs[0].title,
-                    group.label,
-                    tuple(facts.run.uuid for facts in group.runs),
-                    tuple(facts.run.seed for facts in group.runs),
-                    trials,
-                    sum(len(counting(facts)) for facts in group.runs) / trials if trials else 0.0,
-                    median,
-                    min(bests, default=None),
-                    max(bests, default=None),
-                    median / first if median is not None and first else None,
-                )
-            )
+            first = float(np.median(bests)) if bests and first is None else first
+            compared.append(_compared(workload, group, bests, first))
     return compared
+
+
+def _compared(workload: str, group: RunGroup, bests: Sequence[float], first: float | None) -> ComparedGroup:
+    """Return a group with the best latencies of its runs, beside the `first` group's median."""
+    median = float(np.median(bests)) if bests else None
+    trials = sum(len(facts.trials) for facts in group.runs)
+    return ComparedGroup(
+        workload,
+        group.runs[0].title,
+        group.label,
+        tuple(facts.run.uuid for facts in group.runs),
+        tuple(facts.run.seed for facts in group.runs),
+        trials,
+        sum(len(counting(facts)) for facts in group.runs) / trials if trials else 0.0,
+        median,
+        min(bests, default=None),
+        max(bests, default=None),
+        median / first if median is not None and first else None,
+    )
 
 
 def write_comparison(
@@ -156,13 +159,17 @@ def comparison_page(
     groups = compare(runs) if groups is None else groups
     sections.append("<h2>Layers</h2>" + _cards(_LAYERS, [_row(group) for group in groups]))
     for place, workload in enumerate(dict.fromkeys(facts.name for facts in runs)):
-        members = [facts for facts in runs if facts.name == workload]
-        plots = [comparison_plot(groups_of(members), f"compare-{place}")]
-        title = members[0].title
-        note = "" if title == workload else f'<p class="note">workload <code>{escape(workload)}</code></p>'
-        sections.append(f"<h2>{escape(title)}</h2>{note}" + "".join(plot.html() for plot in plots))
-        sections += [_group_section(group, f"{place}-{number}") for number, group in enumerate(groups_of(members))]
+        sections += _layer_sections(place, [facts for facts in runs if facts.name == workload])
     return page("Compared", sections)
+
+
+def _layer_sections(place: int, members: Sequence[RunFacts]) -> list[str]:
+    """Return the plot of a workload's runs, then those of each group of them."""
+    groups, title, workload = groups_of(members), members[0].title, members[0].name
+    plot = comparison_plot(groups, f"compare-{place}")
+    note = "" if title == workload else f'<p class="note">workload <code>{escape(workload)}</code></p>'
+    own = [_group_section(group, f"{place}-{number}") for number, group in enumerate(groups)]
+    return [f"<h2>{escape(title)}</h2>{note}{plot.html()}", *own]
 
 
 def _cards(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -188,17 +188,22 @@ def _facts(workload: Workload, accelerator: Accelerator, code: Program) -> Progr
         moved[buffer.name] = int(elements[buffer.instructions].sum()) * buffer.element_bytes
     for opcode in Opcode:
         chosen = records["opcode"] == opcode
-        if opcode in (Opcode.LOAD, Opcode.STORE):
-            kinds = [(f"{opcode.name} {kind.name}", records["memory_type"] == kind) for kind in MemoryType]
-        elif opcode is Opcode.GEMM:
-            kinds = [("GEMM", records["reset"] == 0), ("GEMM reset", records["reset"] == 1)]
-        elif opcode is Opcode.ALU:
-            kinds = [(f"ALU {kind.name}", records["alu_opcode"] == kind) for kind in AluOpcode]
-        else:
-            kinds = [(opcode.name, chosen)]
-        mix |= {name: count for name, kind in kinds if (count := int(np.count_nonzero(chosen & kind)))}
+        for name, kind in _kinds(opcode, records):
+            if count := int(np.count_nonzero(chosen & kind)):
+                mix[name] = count
     tensors = sum(count for name, count in moved.items() if name != "uop")
     return ProgramFacts(mix, moved, len(code.uops), code.instructions.nbytes, 2 * workload.macs / tensors)
+
+
+def _kinds(opcode: Opcode, records: NDArray[Any]) -> list[tuple[str, Any]]:
+    """Return the kinds of an opcode by name, and which instructions are of each if they have the opcode."""
+    if opcode in (Opcode.LOAD, Opcode.STORE):
+        return [(f"{opcode.name} {kind.name}", records["memory_type"] == kind) for kind in MemoryType]
+    if opcode is Opcode.GEMM:
+        return [("GEMM", records["reset"] == 0), ("GEMM reset", records["reset"] == 1)]
+    if opcode is Opcode.ALU:
+        return [(f"ALU {kind.name}", records["alu_opcode"] == kind) for kind in AluOpcode]
+    return [(opcode.name, True)]
 
 
 def _prediction(accelerator: Accelerator, memory: MemoryModel, code: Program, columns: int = 64) -> Prediction:

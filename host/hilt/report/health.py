@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from statistics import median
 
@@ -24,27 +24,37 @@ def board_rows(facts: Facts) -> list[dict[str, object]]:
     highest temperature it reported (it reports one when its bitstream is programmed).
     """
     measured = [trial for trial in _trials(facts) if trial.board]
-    recoveries = Counter(
-        event.board for event in facts.events if isinstance(event, BoardChanged) and event.state == "recovering"
-    )
-    lost = Counter(event.board for event in facts.events if isinstance(event, BoardChanged) and event.state == "lost")
-    hottest: dict[str, float] = {}
-    for event in facts.events:
-        if isinstance(event, BoardChanged) and event.celsius is not None:
-            hottest[event.board] = max(event.celsius, hottest.get(event.board, event.celsius))
+    changes = [event for event in facts.events if isinstance(event, BoardChanged)]
+    recoveries = Counter(event.board for event in changes if event.state == "recovering")
+    lost = Counter(event.board for event in changes if event.state == "lost")
+    hottest = _hottest(changes)
     names = sorted({trial.board for trial in measured} | set(recoveries) | set(lost))
     return [
         {
             "board": name,
-            "trials": sum(trial.board == name for trial in measured),
-            "again": sum(trial.board == name and trial.attempt > 0 for trial in measured),
-            "faults": sum(trial.board == name and trial.outcome in FAULTS for trial in measured),
+            **_counts([trial for trial in measured if trial.board == name]),
             "recoveries": recoveries[name],
             "lost": lost[name],
             "hottest": hottest.get(name),
         }
         for name in names
     ]
+
+
+def _counts(trials: Sequence[Trial]) -> dict[str, object]:
+    return {
+        "trials": len(trials),
+        "again": sum(trial.attempt > 0 for trial in trials),
+        "faults": sum(trial.outcome in FAULTS for trial in trials),
+    }
+
+
+def _hottest(changes: Sequence[BoardChanged]) -> dict[str, float]:
+    hottest: dict[str, float] = {}
+    for event in changes:
+        if event.celsius is not None:
+            hottest[event.board] = max(event.celsius, hottest.get(event.board, event.celsius))
+    return hottest
 
 
 def step_rows(facts: Facts) -> list[tuple[str, int, float, float]]:

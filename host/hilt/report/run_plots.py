@@ -155,13 +155,17 @@ def groups_of(runs: Sequence[RunFacts]) -> list[RunGroup]:
 
 def _labels(keys: Sequence[tuple[str, ...]]) -> list[str]:
     """Return a label for each key: the first facts that tell all keys apart, tuner and board before the others."""
-    places = [place for place in range(len(keys[0])) if len({key[place] for key in keys}) > 1]
     chosen: list[int] = []
-    for place in places:
-        if len({tuple(key[chosen_place] for chosen_place in chosen) for key in keys}) < len(keys):
+    for place in range(len(keys[0])):
+        if _distinct(keys, [place]) > 1 and _distinct(keys, chosen) < len(keys):
             chosen.append(place)
     labels = [", ".join(key[place] for place in chosen if key[place]) for key in keys]
     return [label or key[0] for label, key in zip(labels, keys, strict=True)]
+
+
+def _distinct(keys: Sequence[tuple[str, ...]], places: Sequence[int]) -> int:
+    """Return how many keys differ in the facts at some places."""
+    return len({tuple(key[place] for place in places) for key in keys})
 
 
 def comparison_plot(groups: Sequence[RunGroup], name: str) -> Plot:

@@ -24,21 +24,13 @@ class ScheduleFileError(ValueError):
 
 def schedule_values(result: CampaignResult) -> dict[str, Any]:
     """Return plain values. A layer without a verified schedule has null for it."""
-    runs = [layer.run for layer in result.layers if layer.run is not None]
-    first = runs[0] if runs else None
     return {
         "format": FORMAT,
         "version": VERSION,
         "network": result.network.name,
         "campaign": result.campaign.uuid,
         "hilt": metadata.version("hilt"),
-        "board": {
-            "name": first.board if first else result.campaign.settings["board"],
-            "parameters": first.parameters if first else None,
-            "isa": first.isa if first else None,
-            "bitstream": first.bitstream if first else None,
-            "clock_hz": first.clock_hz if first else None,
-        },
+        "board": _board_values(result),
         "total": {
             "microseconds": result.microseconds,
             "fallback_microseconds": result.fallback_microseconds,
@@ -49,6 +41,13 @@ def schedule_values(result: CampaignResult) -> dict[str, Any]:
         "unsupported": [{"reason": group.reason, "nodes": group.nodes} for group in result.network.unsupported],
         "other_operators": dict(result.network.others),
     }
+
+
+def _board_values(result: CampaignResult) -> dict[str, Any]:
+    """Return the board of the first run; its name alone before there is one."""
+    run = next((layer.run for layer in result.layers if layer.run is not None), None)
+    values: dict[str, Any] = {"name": result.campaign.settings["board"] if run is None else run.board}
+    return values | {key: getattr(run, key, None) for key in ("parameters", "isa", "bitstream", "clock_hz")}
 
 
 def write_schedule(path: Path, result: CampaignResult) -> None:

@@ -125,25 +125,35 @@ def packed_task(
     Raises:
         TaskError: The shapes do not make a task.
     """
-    if kind not in TASKS:
-        raise TaskError(f"task {kind!r}: hilt knows {', '.join(TASKS)}; leave the record out")
+    _check_shapes(kind, data, kernel)
     dense = kind == DENSE
-    if len(data) != (4 if dense else 6) or len(kernel) != len(data) or min(*data, *kernel) < 1:
-        raise TaskError(f"task {kind}: data {list(data)} and kernel {list(kernel)} are not packed shapes of it")
-    if data[-1] != kernel[-1] or kernel[-2] != kernel[-1]:
-        raise TaskError(
-            f"task {kind}: blocks of {data[-1]} in the data and {kernel[-2]}x{kernel[-1]} in the kernel differ"
-        )
     batch, in_blocks = data[:2]
     height, width = (1, 1) if dense else data[2:4]
     taps = (1, 1) if dense else (kernel[2], kernel[3])
-    if in_blocks % kernel[1] or kernel[0] % (in_blocks // kernel[1]):
-        raise TaskError(f"task {kind}: {in_blocks} blocks of data are no multiple of the kernel's {kernel[1]}")
-    if kind != GROUP_CONV2D and in_blocks != kernel[1]:
-        raise TaskError(f"task {kind}: {in_blocks} blocks of data, {kernel[1]} of the kernel; they must be the same")
     task = PackedTask(
         kind, batch, in_blocks, height, width, kernel[0], kernel[1], taps, strides, padding, data[-2], data[-1]
     )
     if min(strides) < 1 or min(task.pads) < 0 or min(task.output_size) < 1:
         raise TaskError(f"task {task.name}: strides {strides} and padding {padding} leave no output")
     return task
+
+
+def _check_shapes(kind: str, data: tuple[int, ...], kernel: tuple[int, ...]) -> None:
+    """Raise TaskError unless a kind's data and kernel are packed shapes that fit each other."""
+    if kind not in TASKS:
+        raise TaskError(f"task {kind!r}: hilt knows {', '.join(TASKS)}; leave the record out")
+    if len(data) != (4 if kind == DENSE else 6) or len(kernel) != len(data) or min(*data, *kernel) < 1:
+        raise TaskError(f"task {kind}: data {list(data)} and kernel {list(kernel)} are not packed shapes of it")
+    if data[-1] != kernel[-1] or kernel[-2] != kernel[-1]:
+        raise TaskError(
+            f"task {kind}: blocks of {data[-1]} in the data and {kernel[-2]}x{kernel[-1]} in the kernel differ"
+        )
+    _check_blocks(kind, data[1], kernel)
+
+
+def _check_blocks(kind: str, in_blocks: int, kernel: tuple[int, ...]) -> None:
+    """Raise TaskError unless the blocks of input channels are those of the kernel, or its groups'."""
+    if in_blocks % kernel[1] or kernel[0] % (in_blocks // kernel[1]):
+        raise TaskError(f"task {kind}: {in_blocks} blocks of data are no multiple of the kernel's {kernel[1]}")
+    if kind != GROUP_CONV2D and in_blocks != kernel[1]:
+        raise TaskError(f"task {kind}: {in_blocks} blocks of data, {kernel[1]} of the kernel; they must be the same")

@@ -105,25 +105,38 @@ class Supervisor:
             return {"error": "not a command"}
         try:
             async with self._switching:
-                if command in ("off", "cycle"):
-                    await self._power_off()
-                if command in ("switch_on", "cycle") and self._computer:
-                    if self._system is None:
-                        self._start_system()  # as a relay does: it does not wait for the boot
-                elif command in ("on", "switch_on", "cycle"):
-                    await self._power_on()
-                elif command == "kill_ssh":
-                    if self._computer:
-                        return {"error": "the SSH server of an emulated board is killed on the board itself"}
-                    if self._system is not None:
-                        self._system.kill_ssh()
-                elif command == "stop":
-                    self._stopped.set()
-                elif command not in ("off", "status"):
-                    return {"error": f"unknown command {str(command)[:40]!r}"}
+                refusal = await self._obey(command)
         except VirtualBoardError as error:
             return {"error": str(error)}
-        return self._status()
+        return {"error": refusal} if refusal else self._status()
+
+    async def _obey(self, command: object) -> str:
+        """Do what a command asks; return why it cannot be done, or an empty text. Raises VirtualBoardError."""
+        if command in ("off", "cycle"):
+            await self._power_off()
+        if command in ("on", "switch_on", "cycle"):
+            await self._switch_on(wait=command == "on" or not self._computer)
+        elif command == "kill_ssh":
+            return self._kill_ssh()
+        elif command == "stop":
+            self._stopped.set()
+        elif command not in ("off", "status"):
+            return f"unknown command {str(command)[:40]!r}"
+        return ""
+
+    async def _switch_on(self, *, wait: bool) -> None:
+        """Give the board power, and wait for its boot, or do not, as a relay does."""
+        if wait:
+            await self._power_on()
+        elif self._system is None:
+            self._start_system()
+
+    def _kill_ssh(self) -> str:
+        if self._computer:
+            return "the SSH server of an emulated board is killed on the board itself"
+        if self._system is not None:
+            self._system.kill_ssh()
+        return ""
 
     def _status(self) -> dict[str, Any]:
         system = self._system
