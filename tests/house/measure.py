@@ -13,6 +13,9 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = ("host/hilt", "board/hilt_board", "board/hilt_runtime", "board/hilt_virtual_board")
 LARGEST_COMPLEXITY = 10
 LONGEST_FUNCTION = 50
+LARGEST_COMPLEX_SHARE = 0.022
+MOST_LONG = 7
+"""The functions that may be more complex (a share of all) or longer (their number)."""
 ONE: dict[str, tuple[str, ...]] = {
     "map of the registers' offsets": (r"^\s*IDENTITY\s*=\s*0x", r"^\s*OFFSETS\s*[:=]"),
     "protocol of the registers": (r"^class RegisterProtocol\b",),
@@ -49,6 +52,16 @@ def functions() -> tuple[Function, ...]:
         for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     )
+
+
+def complex_functions() -> list[Function]:
+    """Return those over LARGEST_COMPLEXITY, the most complex first."""
+    return sorted((each for each in functions() if each.complexity > LARGEST_COMPLEXITY), key=lambda f: -f.complexity)
+
+
+def long_functions() -> list[Function]:
+    """Return those over LONGEST_FUNCTION lines, the longest first."""
+    return sorted((each for each in functions() if each.lines > LONGEST_FUNCTION), key=lambda f: -f.lines)
 
 
 def _complexity(function: ast.AST) -> int:
