@@ -14,9 +14,10 @@ from hilt_runtime.manifest import ManifestNotWholeError, check_manifest, check_p
 from hilt_runtime.plain_json import PlainJsonError, read_json
 
 FORMAT = "hilt network"
-VERSION = 5
-READABLE = (2, 3, 4, 5)
-"""2 has no steps on packed tensors, 3 packs no tensors whose channels are last, 4 has no int8 LSTM, GRU or RNN."""
+VERSION = 6
+READABLE = (2, 3, 4, 5, 6)
+"""2 has no steps on packed tensors, 3 packs no tensors whose channels are last, 4 has no int8 LSTM, GRU or RNN, 5 has
+no buffers within others."""
 MANIFEST = "manifest.json"
 _SUM = MANIFEST + ".sha256"
 _SUM_BYTES = 64

@@ -210,6 +210,9 @@ def _check_memory(manifest: Mapping[str, Any], arrays: Mapping[str, Any], machin
         shape = buffer["shape"]
         whole = len(shape) == 6 and shape[4:] == [sizes.batch, sizes.block] and math.prod(shape) == buffer["bytes"]
         _require(whole and buffer["bytes"] > 0, "{} has shape {} and {} bytes".format(name, shape, buffer["bytes"]))
+        if "within" in buffer:
+            _check_within(manifest["buffers"], buffer, name)
+            continue
         _within(buffer["offset"], buffer["bytes"], memory["activations"], largest, name)
         _within(buffer["separate"], buffer["bytes"], memory["separate"], largest, name)
         separate.append((name, buffer["separate"], buffer["bytes"]))
@@ -217,6 +220,17 @@ def _check_memory(manifest: Mapping[str, Any], arrays: Mapping[str, Any], machin
     for name, facts in manifest["packed"].items():
         _has(facts, {"buffer": _is_text, "shape": _shape}, "packed tensor " + name)
         _check_packed(manifest, facts["buffer"], facts["shape"], "packed tensor " + name)
+
+
+def _check_within(buffers: Mapping[str, Any], buffer: Mapping[str, Any], name: str) -> None:
+    """Check that a tensor lies within a buffer that lies in no other, at one place of it in both plans of memory."""
+    _require(_is_text(buffer["within"]) and buffer["within"] in buffers, name + " lies within no buffer")
+    whole = buffers[buffer["within"]]
+    _has(whole, _BUFFER, "buffer " + buffer["within"])
+    offset = buffer["offset"] - whole["offset"]
+    alike = offset == buffer["separate"] - whole["separate"]
+    inside = offset >= 0 and offset + buffer["bytes"] <= whole["bytes"] and offset % math.prod(whole["shape"][4:]) == 0
+    _require("within" not in whole and alike and inside, name + " is no part of the buffer that it lies within")
 
 
 def _require_apart(spans: List[Tuple[str, int, int]]) -> None:
@@ -291,10 +305,18 @@ def _check_packed_step(manifest: Mapping[str, Any], step: Dict[str, Any]) -> Non
         _require(_is_text(buffer) and buffer in manifest["buffers"], "{} has no buffer {}".format(name, _shown(buffer)))
         _require(tensor in step["inputs"] or tensor in step["outputs"], "{} has no tensor {}".format(name, tensor[:80]))
     _require(step["outputs"][0] not in step["inputs"], name + " reads its own output")
+    spans = {tensor: _span(manifest["buffers"][buffer]) for tensor, buffer in packed.items()}
+    begin, end = spans[step["outputs"][0]]
+    reads = [spans[tensor] for tensor in step["inputs"] if tensor in spans]
     _require(
-        not any(packed[step["outputs"][0]] == packed.get(tensor) for tensor in step["inputs"]),
+        not any(begin < high and low < end for low, high in reads),
         name + " writes the buffer that it reads",
     )
+
+
+def _span(buffer: Mapping[str, Any]) -> Tuple[int, int]:
+    """Return the first byte of a buffer, and the one behind its last, where each has memory of its own."""
+    return buffer["separate"], buffer["separate"] + buffer["bytes"]
 
 
 def _check_flow(manifest: Mapping[str, Any]) -> None:

@@ -148,13 +148,16 @@ def _accesses(relocations: List[Dict[str, Any]], arrays: Mapping[str, Any], opco
 
 
 def _check_lives(manifest: Mapping[str, Any], accesses: List[Dict[str, _Access]]) -> None:
-    """Check that a buffer is written before it is read, and that no two that are alive at once overlap."""
+    """Check that a buffer is written before it is read, and that no two that are alive at once overlap.
+
+    A tensor within another buffer is a part of that one's life.
+    """
     buffers = manifest["buffers"]
     lives: Dict[str, _Life] = {}
     for time, step in enumerate(manifest["steps"]):
         for touch, name, (first, last) in _touches(step, accesses):
             if name in buffers:
-                touch(lives, name, (time, first), (time, last))
+                touch(lives, buffers[name].get("within", name), (time, first), (time, last))
     alive = [name for name in buffers if name in lives]
     times = {name: (lives[name].first, lives[name].last) for name in alive}
     check_apart([(name, buffers[name]["offset"], buffers[name]["bytes"]) for name in alive], times)

@@ -10,6 +10,7 @@ from typing import Any
 from hilt.network.core_speed import node_work
 from hilt.network.crossings import crossing_seconds, fold_work, layout_work, packed_seconds
 from hilt.network.graph import Graph, Node, check
+from hilt.network.homes import Homes
 from hilt.network.layers import NotOnVtaError, Tabled, TiledLayer, VtaLayer, folded, layer_of, table_of
 from hilt.network.packed_steps import packed_attributes
 from hilt.network.processor import ASSUMED, ProcessorSpeed
@@ -32,8 +33,8 @@ Form = tuple[Workload, int, int]
 class Placement:
     """The place of one node: VTA where it has a layer and a schedule, else the processor; `reason` says why.
 
-    A `view` runs nowhere: its output lies in VTA's memory as its input does. An `epilogue` is a table that the STOREs
-    of the layer that makes its input go by (`Tabled` of that layer). `packed` are the attributes with which
+    A `view` runs nowhere: its inputs and its output lie in one memory of VTA's (`Homes`). An `epilogue` is a table that
+    the STOREs of the layer that makes its input go by (`Tabled` of that layer). `packed` are the attributes with which
     the processor computes a node on tensors in VTA's layout. `alternatives` are schedules that are slower alone, but
     may be faster between the layer's neighbours.
     """
@@ -70,19 +71,21 @@ def place(
     by_node: ByNode | None = None,
     speed: ProcessorSpeed = ASSUMED,
     on_node: Callable[[int, int], None] = lambda done, total: None,
+    homes: Homes | None = None,
 ) -> list[Placement]:
-    """Return where each node runs, in the graph's order.
+    """Return where each node runs, in the graph's order; `homes` takes the tensors that lie within others.
 
     A node that VTA can run goes there unless the processor is faster by the model of its core, the way to VTA and
     back included.
     """
+    homes = homes or Homes(graph, searcher.accelerator.parameters)
     placements: list[Placement] = []
     packed: set[str] = set()
     """Tensors that are made in VTA's layout."""
     written: set[str] = set()
     """Tensors of the processor's that VTA reads: they are packed already when another layer reads them."""
     for node in graph.nodes:
-        placement = _view(graph, node, packed) or _epilogue(graph, node, placements, searcher.accelerator)
+        placement = _view(graph, node, packed, homes) or _epilogue(graph, node, placements, searcher.accelerator)
         if placement is None:
             knobs = (by_node or {}).get(node.name, ())
             placement = _place(graph, node, searcher, tuned, knobs, packed, written, speed)
@@ -92,6 +95,8 @@ def place(
         on_node(len(placements), len(graph.nodes))
         if placement.on_vta or placement.view or placement.packed is not None:
             packed.update(node.outputs)
+        if placement.on_vta:
+            homes.by_vta.update(node.outputs)
         if placement.on_vta and not (isinstance(placement.layer, VtaLayer) and placement.layer.fold):
             written.update(node.inputs)
     return placements
@@ -102,23 +107,21 @@ def _on_packed(graph: Graph, node: Node, packed: set[str], accelerator: Accelera
 
     It does if the larger part of what the node reads lies in VTA's layout.
     """
-    sizes = {name: graph.tensors[name].size for name in node.inputs if name in graph.tensors}
-    mostly = 2 * sum(size for name, size in sizes.items() if name in packed) > sum(sizes.values())
+    mostly = _mostly_packed(graph, node, packed)
     return packed_attributes(graph, node, accelerator.parameters) if mostly else None
 
 
-def _view(graph: Graph, node: Node, packed: set[str]) -> Placement | None:
-    """Return the placement of a node that only removes or adds axes of one element behind (N, C); None of others."""
-    if node.op != "reshape" or node.inputs[0] not in packed:
+def _mostly_packed(graph: Graph, node: Node, packed: set[str]) -> bool:
+    """Return whether the larger part of what a node reads lies in VTA's layout."""
+    sizes = {name: graph.tensors[name].size for name in node.inputs if name in graph.tensors}
+    return 2 * sum(size for name, size in sizes.items() if name in packed) > sum(sizes.values())
+
+
+def _view(graph: Graph, node: Node, packed: set[str], homes: Homes) -> Placement | None:
+    """Return the placement of a node that moves nothing; None of others."""
+    if not _mostly_packed(graph, node, packed) or not homes.join(node):
         return None
-    first, second = (graph.tensors[name] for name in (node.inputs[0], node.outputs[0]))
-    shapes = [tensor.shape for tensor in (first, second)]
-    if first.dtype != "int8" or any(len(shape) not in (2, 4) for shape in shapes):
-        return None
-    padded = [(*shape, 1, 1)[:4] for shape in shapes]
-    if padded[0] != padded[1]:
-        return None
-    return Placement(node, None, None, "the packed layouts of its input and output are the same", view=True)
+    return Placement(node, None, None, "its output lies where its inputs lie", view=True)
 
 
 def _epilogue(graph: Graph, node: Node, placements: list[Placement], accelerator: Accelerator) -> Placement | None:

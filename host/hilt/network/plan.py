@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hilt.network.buffers import Life, one_behind_another, shared
 from hilt.network.graph import Graph, Node, Tensor
+from hilt.network.homes import Homes, packed_shape
 from hilt.network.layers import Fold, TiledLayer, VtaLayer
 from hilt.network.linked import Linked
 from hilt.network.lower_gate import unit_blocks
@@ -25,10 +26,11 @@ from hilt.network.tile_writer import ROWS, UNITS
 from hilt.network.timing import layer_ends
 from hilt.schedule import bound_cycles
 from hilt.schedule.chain import Chain, ChainLink, join
+from hilt.schedule.code import Code
 from hilt.schedule.residual import IDENTITY, RESIDUAL, identity_block
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import uses_table
-from hilt.vta.layout import blocks, pack_bias, pack_weights
+from hilt.vta.layout import pack_bias, pack_weights
 
 _LIMIT_FACTOR = 8
 _LIMIT_SECONDS = 1.0
@@ -43,6 +45,15 @@ class _Lifetime:
     last: int
 
 
+@dataclass(frozen=True)
+class _Window:
+    """A tensor's part of another buffer, from a byte offset on."""
+
+    buffer: str
+    offset: int
+    shape: list[int]
+
+
 @dataclass
 class Planner:
     """Goes through the parts in order and writes down steps, programs and the lives of tensors in VTA's memory."""
@@ -51,10 +62,13 @@ class Planner:
     target: CompileTarget
     searcher: Searcher
     grouped: Sequence[Part]
+    homes: Homes
     steps: list[dict[str, Any]] = field(default_factory=list)
     chains: list[Linked] = field(default_factory=list)
     lives: dict[str, _Lifetime] = field(default_factory=dict)
     """The buffers with tensors, by name."""
+    windows: dict[str, _Window] = field(default_factory=dict)
+    """The buffers that lie within others, by name."""
     buffer_of: dict[str, str] = field(default_factory=dict)
     """The buffer of each tensor that lies packed in memory."""
     plain: set[str] = field(default_factory=set)
@@ -84,6 +98,9 @@ class Planner:
     def _chain(self, part: Part) -> None:
         layers = [placement.layer for placement in part.placements if placement.layer is not None]
         made = {name for placement in part.placements for name in placement.node.outputs}
+        for placement in part.placements:
+            if placement.view:
+                self._make_all_packed([name for name in placement.node.inputs if name not in made])
         for layer in layers:
             fold = layer.fold if isinstance(layer, VtaLayer) else None
             for name in layer.reads.values():
@@ -136,7 +153,7 @@ class Planner:
         if ROWS in code.names and isinstance(layer.work, Product):
             block = accelerator.parameters.block
             names[ROWS] = self._buffer(f"rows of {layer.node.name}", (1, block, block * layer.work.factors, 1))
-        return ChainLink(code, names | self._written(layer))
+        return self._located(code, names | self._written(layer))
 
     def _make_folded(self, layer: VtaLayer, fold: Fold) -> None:
         """Let the processor write a layer's data with the kernel's columns as channels."""
@@ -165,7 +182,17 @@ class Planner:
             names["identity"] = f"identity of {int(block.max())}"
             self.constants[names["identity"]] = block
             names["residual"] = self._read(layer.residual)
-        return ChainLink(code, names | self._written(layer))
+        return self._located(code, names | self._written(layer))
+
+    def _located(self, code: Code, names: Mapping[str, str]) -> ChainLink:
+        """Return a link whose tensors are at their places in the buffers that they lie in."""
+        windows = {name: self.windows[buffer] for name, buffer in names.items() if buffer in self.windows}
+        element = self.target.accelerator.parameters.out_element_bytes
+        return ChainLink(
+            code,
+            {**names, **{name: window.buffer for name, window in windows.items()}},
+            {name: window.offset // element for name, window in windows.items()},
+        )
 
     def _written(self, layer: VtaLayer | TiledLayer) -> dict[str, str]:
         """Return new buffers for the tensors that a layer writes, by the buffers of its code."""
@@ -174,7 +201,8 @@ class Planner:
     def _processor(self, placement: Placement) -> None:
         self.now += 1
         node = placement.node
-        if placement.view and self.buffer_of.get(node.inputs[0]):
+        if placement.view:
+            self._make_all_packed(node.inputs)
             self._view(placement)
             return
         if placement.packed is not None:
@@ -198,8 +226,7 @@ class Planner:
     def _on_packed(self, node: Node, attributes: Mapping[str, Any]) -> None:
         """Let the processor compute a node on tensors where they lie in VTA's layout."""
         tensors = [name for name in node.inputs if name in self.graph.tensors]
-        for name in tensors:
-            self._make_packed(name)
+        self._make_all_packed(tensors)
         self.now += 1
         buffers = {name: self._read(name) for name in tensors}
         buffers[node.outputs[0]] = self._write(node.outputs[0])
@@ -210,9 +237,13 @@ class Planner:
         self.steps.append({"kind": "cpu", "name": node.name, "op": node.op, **facts, **more})
 
     def _view(self, placement: Placement) -> None:
-        """Let the output lie where the input lies."""
-        node = placement.node
-        self.buffer_of[node.outputs[0]] = self.buffer_of[node.inputs[0]]
+        """Let the output lie where the inputs lie."""
+        self._write(placement.node.outputs[0])
+
+    def _make_all_packed(self, names: Sequence[str]) -> None:
+        for name in names:
+            if name in self.graph.tensors:
+                self._make_packed(name)
 
     def _make_packed(self, name: str) -> None:
         if name in self.buffer_of:
@@ -245,22 +276,30 @@ class Planner:
 
     def _read(self, tensor: str) -> str:
         buffer = self.buffer_of[tensor]
-        self.lives[buffer].last = self.now
+        self._live(buffer).last = self.now
         return buffer
 
     def _write(self, tensor: str) -> str:
-        buffer = self._buffer(tensor, self.graph.tensors[tensor].shape)
+        """Return a new buffer for a packed tensor, within another's if that is its home."""
+        shape = self.graph.tensors[tensor].shape
+        home, offset = self.homes.of(tensor)
+        if home == tensor:
+            buffer = self._buffer(tensor, shape)
+        else:
+            whole, buffer = self._buffer(home, self.graph.tensors[home].shape), f"tensor {tensor}"
+            self.windows[buffer] = _Window(whole, offset, list(packed_shape(shape, self.target.accelerator.parameters)))
         self.buffer_of[tensor] = buffer
         return buffer
 
     def _buffer(self, name: str, shape: tuple[int, ...]) -> str:
-        """Return a new buffer for a packed tensor of this shape."""
-        parameters = self.target.accelerator.parameters
-        images, channels, height, width = (*shape, 1, 1)[:4]
-        outer, inner = blocks(images, parameters.batch), blocks(channels, parameters.block)
-        packed = [outer, inner, height, width, parameters.batch, parameters.block]
-        self.lives[f"tensor {name}"] = _Lifetime(math.prod(packed), packed, self.now, self.now)
+        """Return the buffer for a packed tensor of this shape, which lives from its first part on."""
+        packed = list(packed_shape(shape, self.target.accelerator.parameters))
+        life = self.lives.setdefault(f"tensor {name}", _Lifetime(math.prod(packed), packed, self.now, self.now))
+        life.last = self.now
         return f"tensor {name}"
+
+    def _live(self, buffer: str) -> _Lifetime:
+        return self.lives[self.windows[buffer].buffer if buffer in self.windows else buffer]
 
     # --- the manifest ---
 
@@ -290,10 +329,7 @@ class Planner:
             "outputs": [_tensor_facts(self.graph.tensors[name]) for name in self.graph.outputs],
             "memory": {"constants": constant_bytes, "activations": activation_bytes, "separate": separate_bytes},
             "constants": {name: {"part": part, "offset": offsets[name]} for name, part in used.items()},
-            "buffers": {
-                name: {"bytes": life.bytes, "shape": life.shape, "offset": places[name], "separate": separate[name]}
-                for name, life in self.lives.items()
-            },
+            "buffers": self._buffers(places, separate),
             "packed": {
                 tensor: {"buffer": buffer, "shape": list(self.graph.tensors[tensor].shape)}
                 for tensor, buffer in self.buffer_of.items()
@@ -305,6 +341,22 @@ class Planner:
             "layers": layers,
         }
         return manifest, arrays
+
+    def _buffers(self, places: Mapping[str, int], separate: Mapping[str, int]) -> dict[str, dict[str, Any]]:
+        """Return the buffers' entries, and those of tensors within them."""
+        buffers: dict[str, dict[str, Any]] = {
+            name: {"bytes": life.bytes, "shape": life.shape, "offset": places[name], "separate": separate[name]}
+            for name, life in self.lives.items()
+        }
+        for name, window in self.windows.items():
+            buffers[name] = {
+                "bytes": math.prod(window.shape),
+                "shape": window.shape,
+                "offset": places[window.buffer] + window.offset,
+                "separate": separate[window.buffer] + window.offset,
+                "within": window.buffer,
+            }
+        return buffers
 
     def _program_facts(
         self,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from hilt.network.homes import Homes
 from hilt.network.linked import Linked
 from hilt.network.lower_layer import layer_code
 from hilt.network.partition import Part, Placement
@@ -25,9 +26,9 @@ _MOST_INSTRUCTIONS = 3000
 _UNKNOWN_BYTES = 1 << 20
 
 
-def chosen_together(part: Part, searcher: Searcher) -> Part:
+def chosen_together(part: Part, searcher: Searcher, homes: Homes) -> Part:
     """Return a chain whose layers have the schedules that suit their neighbours."""
-    chain = _Chain(part, searcher)
+    chain = _Chain(part, searcher, homes)
     for _ in range(_ROUNDS):
         if not sum(chain.improve(number) for number in range(len(chain.layers))):
             break
@@ -45,15 +46,13 @@ def chosen_together(part: Part, searcher: Searcher) -> Part:
 class _Chain:
     part: Part
     searcher: Searcher
+    homes: Homes
     _codes: dict[tuple[int, int], Code | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.layers: list[Placement] = [placement for placement in self.part.placements if placement.layer is not None]
         self._options = [[layer.schedule, *layer.alternatives] for layer in self.layers if layer.schedule is not None]
         self._choice = [0] * len(self.layers)
-        self._alias = {
-            placement.node.outputs[0]: placement.node.inputs[0] for placement in self.part.placements if placement.view
-        }
 
     @property
     def chosen(self) -> list[Schedule]:
@@ -77,7 +76,7 @@ class _Chain:
             code = self._code(place, choice if place == number else self._choice[place])
             if code is None:
                 return float("inf")
-            linked.add(ChainLink(code, self._buffers(place, code)), self.layers[place])
+            linked.add(self._link(place, code), self.layers[place])
         links = linked.links
         if sum(len(link.code.records) for link in links) > _MOST_INSTRUCTIONS:
             return float("inf")
@@ -95,15 +94,15 @@ class _Chain:
                 self._codes[key] = None
         return self._codes[key]
 
-    def _buffers(self, place: int, code: Code) -> dict[str, str]:
-        """Return a name for each buffer of a layer; equal names are the same memory."""
+    def _link(self, place: int, code: Code) -> ChainLink:
+        """Return a layer's link; equal names of buffers are the same memory."""
         layer = self.layers[place].layer
         assert layer is not None
-        own = {name: f"{name} of {place}" for name in code.names if name != "uop"}
-        own |= {buffer: self._tensor(tensor) for buffer, tensor in {**layer.reads, **layer.writes}.items()}
-        return own | {name: name for name in (IDENTITY, UNITS) if name in own}
-
-    def _tensor(self, name: str) -> str:
-        while name in self._alias:
-            name = self._alias[name]
-        return f"tensor {name}"
+        names = {name: f"{name} of {place}" for name in code.names if name != "uop"}
+        names |= {name: name for name in (IDENTITY, UNITS) if name in names}
+        offsets: dict[str, int] = {}
+        for buffer, tensor in {**layer.reads, **layer.writes}.items():
+            home, offset = self.homes.of(tensor)
+            names[buffer] = f"tensor {home}"
+            offsets[buffer] = offset // self.searcher.accelerator.parameters.out_element_bytes
+        return ChainLink(code, names, offsets)

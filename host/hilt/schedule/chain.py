@@ -8,7 +8,7 @@ layers as within one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -25,10 +25,14 @@ _UOP = "uop"
 
 @dataclass(frozen=True, eq=False)
 class ChainLink:
-    """One layer of a chain: its code, and the tensor or constant behind each of its buffers but `uop`, by name."""
+    """One layer of a chain: its code, and the tensor or constant behind each of its buffers but `uop`, by name.
+
+    `offsets` are those of tensors that lie within others, by the code's names, in elements.
+    """
 
     code: Code
     buffers: Mapping[str, str]
+    offsets: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +62,8 @@ def join(links: Sequence[ChainLink], sizes: Mapping[str, int], accelerator: Acce
         code = _early_first(_placed(link.code, place, begin))
         uops[begin : begin + len(code.uops)] = code.uops
         begin += len(code.uops)
+        shifts = [link.offsets.get(name, 0) for name in code.names]
+        code.records["dram_base"] += np.array([*shifts, 0], dtype=np.uint32)[code.buffers]
         renamed = [number[_UOP if name == _UOP else link.buffers[name]] for name in code.names]
         shards.append(code.records)
         owners.append(np.array([*renamed, -1])[code.buffers])

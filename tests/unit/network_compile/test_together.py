@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from hilt.network.homes import Homes
 from hilt.network.partition import parts, place
 from hilt.network.plan import Planner
 from hilt.network.search import Searcher
@@ -21,14 +22,15 @@ def test_a_chain_of_schedules_chosen_together_is_faster() -> None:
     graph, aim = builder.graph(last), target(SMALL)
     searcher = Searcher(aim.accelerator, aim.memory)
     (part,) = parts(graph, place(graph, searcher, {}))
-    chosen = chosen_together(part, searcher)
+    homes = Homes(graph, aim.accelerator.parameters)
+    chosen = chosen_together(part, searcher, homes)
 
     def cycles(those: object) -> int:
-        manifest, _ = Planner(graph, aim, searcher, [those]).plan()  # type: ignore[list-item]
+        manifest, _ = Planner(graph, aim, searcher, [those], homes).plan()  # type: ignore[list-item]
         return int(manifest["programs"][0]["cycles"])
 
     assert [each.node for each in chosen.placements] == [each.node for each in part.placements]
     assert cycles(chosen) < cycles(part)
     alone = replace(part, placements=tuple(replace(each, alternatives=()) for each in part.placements))
-    kept = [each.schedule for each in chosen_together(alone, searcher).placements]
+    kept = [each.schedule for each in chosen_together(alone, searcher, homes).placements]
     assert kept == [each.schedule for each in part.placements]

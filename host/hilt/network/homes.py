@@ -1,0 +1,126 @@
+"""Tensors that lie within others in VTA's memory, so that Concat, Slice and Reshape move nothing.
+
+In the packed layout (N/batch, C/block, H, W, batch, block) whole blocks of channels lie one behind another. The layers
+before a Concat write their blocks where the Concat's output has them, and a Slice of whole blocks is an address.
+
+What the processor writes shares no line of its caches with what VTA writes: flushing the line would bring back old
+bytes of VTA's.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from hilt.network.graph import Graph, Node
+from hilt.network.packed_steps import packed_attributes
+from hilt.vta.layout import blocks
+from hilt.vta.parameters import VTAParameters
+
+_LINE = 64
+"""The bytes of the longest cache line of a board's cores."""
+
+
+def packed_shape(shape: tuple[int, ...], parameters: VTAParameters) -> tuple[int, ...]:
+    """Return the shape of a packed tensor: (N/batch, C/block, H, W, batch, block)."""
+    images, channels, height, width = (*shape, 1, 1)[:4]
+    outer, inner = blocks(images, parameters.batch), blocks(channels, parameters.block)
+    return outer, inner, height, width, parameters.batch, parameters.block
+
+
+@dataclass
+class Homes:
+    """The tensors that lie within others: each has at most one, its home, and a byte offset in it.
+
+    `by_vta` are the tensors that VTA writes, as far as nodes have a place.
+    """
+
+    graph: Graph
+    parameters: VTAParameters
+    by_vta: set[str] = field(default_factory=set)
+    _within: dict[str, tuple[str, int]] = field(default_factory=dict)
+    _moved: set[str] = field(default_factory=set)
+    """Tensors that nothing writes: the outputs of nodes that move nothing."""
+
+    def of(self, name: str) -> tuple[str, int]:
+        """Return the tensor whose memory a tensor lies in, itself perhaps, and its byte offset there."""
+        offset = 0
+        while name in self._within:
+            name, more = self._within[name]
+            offset += more
+        return name, offset
+
+    def join(self, node: Node) -> bool:
+        """Let a node move nothing, if it can; return whether it does. Nodes come in the graph's order."""
+        join = {"concat": self._concat, "reshape": self._reshape, "slice": self._slice}.get(node.op)
+        if join is None or not join(node):
+            return False
+        self._moved.update(node.outputs)
+        return True
+
+    def _reshape(self, node: Node) -> bool:
+        """Join a Reshape that only removes or adds axes of one element behind (N, C)."""
+        source, output = node.inputs[0], node.outputs[0]
+        tensors = [self.graph.tensors[name] for name in (source, output)]
+        if tensors[0].dtype != "int8" or any(len(tensor.shape) not in (2, 4) for tensor in tensors):
+            return False
+        if self._packed(source) != self._packed(output):
+            return False
+        self._within[output] = (source, 0)
+        return True
+
+    def _slice(self, node: Node) -> bool:
+        source, output = node.inputs[0], node.outputs[0]
+        attributes = packed_attributes(self.graph, node, self.parameters)
+        if attributes is None or attributes["axes"] != [1] or self._packed(source)[0] != 1:
+            return False
+        first = int(attributes["starts"][0])
+        self._within[output] = (source, first * self._bytes_a_block(source))
+        return True
+
+    def _concat(self, node: Node) -> bool:
+        output = node.outputs[0]
+        attributes = packed_attributes(self.graph, node, self.parameters)
+        if attributes is None or attributes["axis"] != 1 or self._packed(output)[0] != 1:
+            return False
+        before = dict(self._within)
+        taken: list[tuple[int, int]] = []
+        offset = 0
+        for name in node.inputs:
+            if not self._settle(name, output, offset, taken):
+                self._within = before
+                return False
+            offset += self._bytes(name)
+        return True
+
+    def _settle(self, name: str, output: str, offset: int, taken: list[tuple[int, int]]) -> bool:
+        """Let a tensor lie at an offset of a Concat's output, with all that lies in one memory with it, if it can.
+
+        `taken` are the bytes of the output that others have.
+        """
+        root, inside = self.of(name)
+        if root == output:
+            return inside == offset
+        first, end = offset - inside, offset - inside + self._bytes(root)
+        if first < 0 or end > self._bytes(output) or any(first < high and low < end for low, high in taken):
+            return False
+        if not all(self._whole_lines(each, first) for each in (root, *self._within) if self.of(each)[0] == root):
+            return False
+        self._within[root] = (output, first)
+        taken.append((first, end))
+        return True
+
+    def _whole_lines(self, name: str, first: int) -> bool:
+        """Return whether the processor may write a tensor whose memory begins at `first`, or does not write it."""
+        begin = first + self.of(name)[1]
+        lines = begin % _LINE == 0 and (begin + self._bytes(name)) % _LINE == 0
+        return name in self.by_vta or name in self._moved or lines
+
+    def _packed(self, name: str) -> tuple[int, ...]:
+        return packed_shape(self.graph.tensors[name].shape, self.parameters)
+
+    def _bytes(self, name: str) -> int:
+        return math.prod(self._packed(name))
+
+    def _bytes_a_block(self, name: str) -> int:
+        return math.prod(self._packed(name)[2:])
