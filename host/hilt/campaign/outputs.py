@@ -15,8 +15,9 @@ from hilt.report.errors import MissingLibraryError
 from hilt.report.schedule_file import write_schedule
 from hilt.schedule.workload import WorkloadError
 from hilt.store import Store
-from hilt.store.autotvm_exchange import export_run, target_of
+from hilt.store.autotvm_exchange import export_run
 from hilt.store.autotvm_log import LogRecord, write_log
+from hilt.store.autotvm_targets import UnknownTargetError, target_of
 from hilt.vta.parameters import VTAParameters
 
 SCHEDULE, LOG, REPORT = "schedule.json", "autotvm.log", "report.html"
@@ -53,8 +54,12 @@ def write_outputs(store: Store, identifier: str, directory: Path) -> Written:
     result = load_result(store, find(store, identifier))
     paths, notes = [directory / SCHEDULE, directory / LOG], []
     write_schedule(paths[0], result)
-    if about_tvm := len(write_autotvm_log(store, result, paths[1]).notes):
-        notes.append(_counted(about_tvm, result))
+    try:
+        if about_tvm := len(write_autotvm_log(store, result, paths[1]).notes):
+            notes.append(_counted(about_tvm, result))
+    except UnknownTargetError as error:
+        paths.remove(directory / LOG)
+        notes.append(f"for TVM's users: no {LOG}: {error}")
     try:
         from hilt.report.html import write_campaign_report
 
@@ -88,6 +93,8 @@ def write_autotvm_log(store: Store, result: CampaignResult, path: Path, target: 
 
     The target of the key is that of the board unless `target` gives one. The notes say which layers have no schedule
     in the log, or no better one than the fallback, and the network's latency with the log's best schedules.
+
+    Raises UnknownTargetError for a board that TVM has no target for.
     """
     records: list[LogRecord] = []
     left_out: Counter[str] = Counter()

@@ -86,16 +86,22 @@ def print_for_run(home: Path, uuid: str) -> None:
     from hilt.campaign.tvm_layers import tvm_layer
     from hilt.engine.run_files import RunFiles
     from hilt.store import Store, database_path
-    from hilt.store.autotvm_exchange import export_run, target_of
+    from hilt.store.autotvm_exchange import export_run
     from hilt.store.autotvm_log import write_log
+    from hilt.store.autotvm_targets import UnknownTargetError, target_of
     from hilt.vta.parameters import VTAParameters
 
     with Store(database_path(home)) as store:
         run = store.run(uuid)
         trials, best = store.reported(uuid), store.best(uuid)
-    path = RunFiles(home, uuid).directory / LOG
-    write_log(path, export_run(run, trials, VTAParameters.from_name(run.parameters), target_of(run.board)).records)
     print_tvm_layers([tvm_layer(run, trials, best)])
+    try:
+        target = target_of(run.board)
+    except UnknownTargetError as error:
+        typer.echo(f"no AutoTVM log: {error}")
+        return
+    path = RunFiles(home, uuid).directory / LOG
+    write_log(path, export_run(run, trials, VTAParameters.from_name(run.parameters), target).records)
     typer.echo(f"AutoTVM's log: {path}")
 
 

@@ -39,8 +39,9 @@ def export_log(
 def _export_run(store: Store, run: Run, file: Path, target: str | None) -> None:
     from hilt.campaign.tvm_layers import tvm_layer
     from hilt.cli.for_tvm import print_tvm_layers
-    from hilt.store.autotvm_exchange import export_run, target_of
+    from hilt.store.autotvm_exchange import export_run
     from hilt.store.autotvm_log import write_log
+    from hilt.store.autotvm_targets import target_of
     from hilt.vta.parameters import VTAParameters
 
     name = target or target_of(run.board)
@@ -56,7 +57,7 @@ def _export_campaign(store: Store, campaign: Campaign, file: Path, target: str |
     from hilt.campaign.tvm_layers import tvm_layers
     from hilt.cli.for_tvm import print_tvm_layers
     from hilt.engine.campaign_results import board_of, load_result
-    from hilt.store.autotvm_exchange import target_of
+    from hilt.store.autotvm_targets import target_of
 
     result = load_result(store, campaign)
     log = write_autotvm_log(store, result, file, target)

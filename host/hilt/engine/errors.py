@@ -49,7 +49,7 @@ _MISTAKEN = (
 )
 _MISTAKEN_BELOW = {
     *("UnknownBoardError", "BoardFileError", "UnknownBoardModelError", "BoardNameError", "BitstreamRefusedError"),
-    *("DatasetError", "FleetError"),
+    *("DatasetError", "FleetError", "UnknownTargetError"),
 }
 """Errors of the layers below, which are not loaded to classify an error."""
 _OF_THE_RUNTIMES_BOARD = {"MemoryNeededError", "DeviceError", "InferenceError"}

@@ -14,6 +14,7 @@ from hilt.run_choices import CheckLevel
 from hilt.schedule import ConfigurationError, Reason, Workload, WorkloadError
 from hilt.schedule.space import Space
 from hilt.store.autotvm_log import FAILED_COST, ErrorNumber, LogFormatError, LogRecord, OutdatedLogError, parse_log
+from hilt.store.autotvm_targets import IMPORTED_PREFIX
 from hilt.store.autotvm_tasks import CONV2D, KNOBS, args_of, entity_of, index_of, knobs_of, task_of, workload_of
 from hilt.store.records import Run, RunState
 from hilt.trial import Outcome, Trial
@@ -57,12 +58,6 @@ class Exported:
 
     records: list[LogRecord]
     left_out: dict[str, int]
-
-
-def target_of(board: str) -> str:
-    """TVM's target for a board: `virtual:pynq_batched@desk` is TVM's `pynq`, and so is a board that TVM has not."""
-    kind = board.partition(",")[0].removeprefix("virtual:").removeprefix("tvm:").partition("@")[0].partition("_")[0]
-    return kind if kind in ("pynq", "ultra96", "zcu104", "zcu102", "de10nano", "sim", "tsim") else "pynq"
 
 
 def export_run(run: Run, trials: Sequence[Trial], parameters: VTAParameters, board: str) -> Exported:
@@ -229,7 +224,7 @@ def _run(
         uuid=uuid.uuid4().hex,
         workload=workload.name,
         workload_spec=workload.to_dict(),
-        board=f"tvm:{model}",
+        board=f"{IMPORTED_PREFIX}{model}",
         parameters=accelerator.parameters.name,
         isa=str(accelerator.isa),
         bitstream="unknown",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hilt.campaign.outputs import AutotvmLog, loss_of_log, write_outputs
+from hilt.campaign.outputs import LOG, AutotvmLog, loss_of_log, write_outputs
 from hilt.engine.campaign_results import CampaignResult, load_result
 from hilt.store import Store, database_path
 from tests.unit.report.campaign_store import make
@@ -41,3 +41,15 @@ def test_the_end_of_a_campaign_counts_the_notes_in_one_line(
         found = write_outputs(store, campaign.uuid, tmp_path).notes
     assert len(found) == min(notes, 1) and all(words in found[0] for words in lines)
     assert not any("conv2d:" in note for note in found)
+
+
+def test_a_campaign_on_a_board_without_a_target_ends_without_a_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign, _ = make(tmp_path)
+    monkeypatch.setattr("hilt.report.html.write_campaign_report", lambda *arguments: None)
+    with Store(database_path(tmp_path)) as store:
+        written = write_outputs(store, campaign.uuid, tmp_path)
+    assert not (tmp_path / LOG).exists() and tmp_path / LOG not in written.paths
+    (note,) = written.notes
+    assert note.startswith(f"for TVM's users: no {LOG}: no TVM target for board table:plain")

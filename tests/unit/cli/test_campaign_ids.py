@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hilt.cli.exit_codes import Exit
 from hilt.cli.main import run as hilt
 from hilt.store import Campaign
 from hilt.tune.history import History
@@ -44,7 +45,9 @@ def test_report_and_resume_take_it(campaign: Campaign, identifier: str, capsys: 
 def test_its_log_for_tvm_holds_all_layers(
     campaign: Campaign, identifier: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert hilt(["log", "export", identifier, "vta.log"]) == 0
+    assert hilt(["log", "export", identifier, "vta.log"]) == Exit.BAD_INPUT  # the board is a table
+    assert "no TVM target for board table:plain" in capsys.readouterr().err and not Path("vta.log").exists()
+    assert hilt(["log", "export", identifier, "vta.log", "--target", "pynq"]) == 0
     out = capsys.readouterr().out
     assert f"trials of campaign {campaign.uuid[:8]} for TVM's target pynq, to vta.log" in out
     kept = int(out.split()[0])

@@ -17,8 +17,9 @@ from textual.widgets import Button, Input, Label, RadioButton, RadioSet
 
 from hilt.atomic_write import atomic_write
 from hilt.store import Store
-from hilt.store.autotvm_exchange import export_run, target_of
+from hilt.store.autotvm_exchange import export_run
 from hilt.store.autotvm_log import write_log
+from hilt.store.autotvm_targets import target_of
 from hilt.tui.watched_run import WatchedRun
 from hilt.vta.parameters import VTAParameters
 
