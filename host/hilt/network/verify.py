@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,7 +63,11 @@ def inside_of(manifest: Mapping[str, Any]) -> frozenset[str]:
 
 
 def compare(
-    board: Mapping[str, Any], reference: Mapping[str, Any], graph: Graph, inside: Collection[str] = ()
+    board: Mapping[str, Any],
+    reference: Mapping[str, Any],
+    graph: Graph,
+    inside: Collection[str] = (),
+    on_tensor: Callable[[int, int], None] = lambda done, total: None,
 ) -> Verified:
     """Return the number of tensors and elements that were compared.
 
@@ -75,6 +79,7 @@ def compare(
         reference: The reference's tensors by name, in an order in which they can be made.
         graph: The network, which says what makes each tensor and which ones are its outputs.
         inside: Tensors that no board returns (`inside_of`); an output of the network is none.
+        on_tensor: Is called with the tensors that were compared, and all of them.
 
     Raises:
         WrongTensorError: A tensor differs, or one side has not got it.
@@ -84,8 +89,10 @@ def compare(
             raise WrongTensorError(f"the reference has no output {name}: nothing to compare it with")
     makers = {name: node.op for node in graph.nodes for name in node.outputs}
     elements = rounded = 0
-    compared = {name: value for name, value in reference.items() if name not in inside or name in graph.outputs}
-    for name, expected in compared.items():
+    missing = {*inside, *_packed_without(board, graph)}
+    compared = {name: value for name, value in reference.items() if name not in missing or name in graph.outputs}
+    for done, (name, expected) in enumerate(compared.items()):
+        on_tensor(done, len(compared))
         if name not in board:
             raise WrongTensorError(f"the board returned no tensor {name}")
         actual = np.asarray(board[name])
@@ -105,6 +112,12 @@ def compare(
             )
         rounded += int(unequal.sum())
     return Verified(len(compared), elements, rounded)
+
+
+def _packed_without(board: Mapping[str, Any], graph: Graph) -> list[str]:
+    """Return the transposed tensors that the board never made: packing reads their sources, which it has."""
+    turned = [name for node in graph.nodes if node.op == "transpose" for name in node.outputs]
+    return [name for name in turned if name not in board]
 
 
 def _unequal(actual: NDArray[Any], expected: NDArray[Any]) -> NDArray[np.bool_]:

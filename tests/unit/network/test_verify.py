@@ -78,6 +78,19 @@ def test_a_tensor_that_one_side_has_not_got_is_refused() -> None:
         compare({"y": INTEGERS, "z": INTEGERS}, {"y": INTEGERS}, graph)
 
 
+def test_a_transposed_tensor_that_packing_does_without_is_not_missed() -> None:
+    """The board packs x with its channels last, so the tensor with channels first is never made."""
+    tensors = {name: Tensor(name, INTEGERS.shape, "int8") for name in ("x", "first", "y")}
+    nodes = (Node("turn", "transpose", ("x",), ("first",)), Node("n", "conv2d", ("first",), ("y",)))
+    reference = dict.fromkeys(("x", "first", "y"), INTEGERS)
+    graph = Graph("one", ("x",), ("y",), nodes, tensors, {})
+    assert compare({"x": INTEGERS, "y": INTEGERS}, reference, graph) == Verified(2, 24)
+    with pytest.raises(WrongTensorError, match="the board returned no tensor first"):
+        compare({"x": INTEGERS, "y": INTEGERS}, reference, Graph("two", ("x",), ("first", "y"), nodes, tensors, {}))
+    with pytest.raises(WrongTensorError, match="tensor first differs"):
+        compare({**reference, "first": changed(INTEGERS, 1)}, reference, graph)
+
+
 def test_equal_tensors_are_counted() -> None:
     found = compared(FLOATS, FLOATS)
     assert found == Verified(2, 24) and found.text == "2 tensors, 24 elements equal to the integer reference"
