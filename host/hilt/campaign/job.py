@@ -209,6 +209,7 @@ class CampaignJob:
         )
 
     def _write_outputs(self) -> None:
+        self._announce("writing schedules, AutoTVM's log and the report")
         uuid = self._campaign.uuid
         try:
             written = [write_outputs(self._store, uuid, folder) for folder in folders_of(self._home, uuid)]

@@ -9,13 +9,15 @@ reference.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from hilt.atomic_write import atomic_write, atomic_write_bytes
+from hilt.campaign.numbered_phases import NumberedPhases
 from hilt.engine.campaign_results import load_result
+from hilt.engine.command_progress import Phases
 from hilt.engine.run_files import RunFiles
 from hilt.measure.interfaces import Listen
 from hilt.network.board_run import BoardRunner, Inferences, target_of
@@ -33,9 +35,9 @@ from hilt.network.processor_time import processor_time
 from hilt.network.profile import Profile, profile
 from hilt.network.random_inputs import random_inputs
 from hilt.network.reference import evaluate
-from hilt.network.verify import Verified, compare, inside_of
+from hilt.network.verified_inference import verify_inference
+from hilt.network.verify import Verified, compare
 from hilt.report.campaign_inference import INFERENCE
-from hilt.report.network_stage import NetworkStage
 from hilt.schedule import Workload, convolution, workload_of
 from hilt.store import Campaign, Run, Store, Trial
 from hilt_runtime import read_bundle
@@ -45,8 +47,12 @@ BUNDLE = "network.hilt"
 GRAPH = "network.graph"
 _BEST = 3
 """Schedules of a layer that are measured once more."""
-_FASTEST = "each layer's fastest schedule"
-_PHASES = 6
+_BUNDLES = (
+    ("fastest layers", "each layer's fastest schedule", 1),
+    ("layers chosen together", "schedules chosen together", _BEST + 1),
+)
+"""Two bundles: the words of its phase, those of its choice, and the schedules of a layer among which it chooses."""
+_PHASES = 7
 _INFERENCES = 2
 """A bundle's inferences: the first is cold."""
 _SLOWER = 1.05
@@ -151,41 +157,42 @@ def _nearly_best(store: Store, run: Run) -> list[Trial]:
 
 
 def end_with_bundle(
-    store: Store, campaign: Campaign, board: str, folder: Path, tell: Callable[[str], None], listen: Listen
+    store: Store, campaign: Campaign, board: str, folder: Path, phases: Phases, listen: Listen
 ) -> TunedInference:
     """Write a campaign's bundle to a folder, run and verify it on the board, and keep the figures.
 
-    Raises the errors of compiling and of running on a board.
+    `phases` is told of each phase with its number and the time left, and `listen` of the board. Raises the errors of
+    compiling and of running on a board.
     """
     home = store.path.parent
     graph = read_graph((home / "runs" / campaign.uuid / GRAPH).read_bytes())
     inputs = random_inputs(graph)
     candidates = tuned_schedules(store, campaign, most=_BEST)
-    with BoardRunner(board, listen) as runner, NetworkStage(home, campaign.uuid, _PHASES, tell) as stage:
+    with BoardRunner(board, listen) as runner:
+        stage = NumberedPhases(phases, _PHASES)
         stage.next("the board's processor")
         measure_processor(runner)
         target = target_of(board)
 
         def compiled(words: str, tuned: Tuned, by_node: ByNode | None = None) -> Compiled:
-            stage.next(f"the bundle of {words}")
-            return compile_network(graph, target, tuned, stage.part, by_node)
+            stage.next(words)
+            placing = stage.counter("placing", "nodes")
+            return compile_network(graph, target, tuned, stage.begin, by_node, on_node=placing)
 
-        fallback = compiled("the fallback schedules", tuned_schedules(store, campaign, fallback=True))
-        stage.next("the layers in the form that the network has")
-        measured = _measure_layers(graph, fallback, candidates, runner, stage.part)
-        best = {name: [knobs for _, knobs in options[:1]] for name, options in measured.items()}
-        several = {name: [knobs for _, knobs in options] for name, options in measured.items()}
+        fallback = compiled("fallback bundle", tuned_schedules(store, campaign, fallback=True))
+        stage.next("layers in the network")
+        measured = _measure_layers(graph, fallback, candidates, runner, stage)
         bundles = {
-            words: compiled(words, candidates, by_node)
-            for words, by_node in ((_FASTEST, best), ("schedules chosen together", several))
+            chosen: compiled(f"bundle of {words}", candidates, _fastest(measured, most))
+            for words, chosen, most in _BUNDLES
         }
-        stage.next("inferences of the three bundles")
+        stage.next("inferences")
         before = _profile(graph, fallback, runner, inputs, _INFERENCES)[0]
         runs = {name: _profile(graph, made, runner, inputs, _INFERENCES) for name, made in bundles.items()}
     chosen = min(runs, key=lambda name: runs[name][0].vta)
     after, answer = runs[chosen]
-    inside = inside_of(bundles[chosen].manifest)
-    verified = compare(answer.arrays, evaluate(graph, inputs, answer.arrays), graph, inside)
+    stage.next("every tensor")
+    verified = verify_inference(graph, bundles[chosen].manifest, inputs, answer.arrays, stage)
     atomic_write_bytes(folder / BUNDLE, bundles[chosen].data)
     view = network_view(graph, bundles[chosen].manifest, after, answer.engines)
     keep_view(bundles[chosen].data, view)
@@ -197,13 +204,19 @@ def end_with_bundle(
     return ending
 
 
+def _fastest(measured: Mapping[str, Sequence[Measured]], most: int) -> ByNode:
+    """Return the knobs of the fastest schedules of each layer."""
+    return {name: [knobs for _, knobs in options[:most]] for name, options in measured.items()}
+
+
 def _measure_layers(
-    graph: Graph, compiled: Compiled, tuned: Tuned, runner: BoardRunner, tell: Callable[[str], None]
+    graph: Graph, compiled: Compiled, tuned: Tuned, runner: BoardRunner, phases: Phases
 ) -> dict[str, list[Measured]]:
     """Return each layer's schedules with their microseconds as the network runs them, fastest first, by node.
 
     Layers of one form are measured once. A schedule that leaves no room for a residual is left out.
     """
+    forms = {form for placement in compiled.placements if (form := form_of(placement)) is not None}
     accelerator = target_of(runner.connection.name).accelerator
     known: dict[Any, list[Measured]] = {}
     found: dict[str, list[Measured]] = {}
@@ -212,7 +225,7 @@ def _measure_layers(
         if form is None:
             continue
         if form not in known:
-            tell(f"layer {placement.node.name} in the form that the network has")
+            phases.counter(placement.node.name, "layers")(len(known), len(forms))
             alone = single_layer(graph, placement.node)
             assert isinstance(placement.layer, VtaLayer)
             options, _ = tuned_options(placement.layer, tuned, accelerator)

@@ -1,63 +1,36 @@
-"""The last stage of a campaign, which makes and runs the network's bundle, as other processes see it."""
+"""Phases of a known number, each told with its number and the time that all of them still take."""
 
 from __future__ import annotations
 
-import json
-import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 
-from hilt.atomic_write import atomic_write
-from hilt.engine.run_files import RunFiles
-
-_STAGE = "stage.json"
+from hilt.engine.command_progress import Phases
+from hilt.engine.durations import seconds_text
 
 
-class NetworkStage:
-    """Tells at which of several phases the last stage of a campaign is. A context manager."""
+class NumberedPhases:
+    """Tells `phases` at which of `count` phases the work is. Itself it is told of parts of the phase, as Phases."""
 
-    def __init__(self, home: Path, campaign: str, phases: int, tell: Callable[[str], None]) -> None:
-        """Make one.
-
-        Args:
-            home: HILT_HOME.
-            campaign: The campaign's uuid.
-            phases: Their number.
-            tell: Gets a line for each phase and each part of one.
-        """
-        self._path = RunFiles(home, campaign).directory / _STAGE
+    def __init__(self, phases: Phases, count: int) -> None:
         self._phases = phases
-        self._tell = tell
-        self._phase = 0
+        self._count = count
+        self._ordinal = 0
         self._began = time.monotonic()
-
-    def __enter__(self) -> NetworkStage:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._path.unlink(missing_ok=True)
+        self._head = ""
 
     def next(self, text: str) -> None:
-        """Begin the next phase."""
-        self._phase += 1
-        self.part(text)
+        """Begin the next of the phases."""
+        done, self._ordinal = self._ordinal, self._ordinal + 1
+        left = (time.monotonic() - self._began) * (self._count - done) / done if done else 0.0
+        about = f", about {seconds_text(left)} left in all" if left >= 1 else ""
+        self._head = f"{self._ordinal}/{self._count} {text}{about}"
+        self._phases.begin(self._head)
 
-    def part(self, text: str) -> None:
-        """Say what the phase does now, for people."""
-        done = (self._phase - 1) / self._phases
-        left = (time.monotonic() - self._began) * (1 - done) / done if done else None
-        words = f"{self._phase} of {self._phases}: {text}" + (f", about {left:.0f} s left" if left is not None else "")
-        self._tell(words)
-        with atomic_write(self._path) as file:
-            json.dump({"pid": os.getpid(), "text": words}, file)
+    def begin(self, phase: str) -> None:
+        """Begin a part that is not counted."""
+        self._phases.begin(f"{self._head}: {phase}")
 
-
-def stage_text(home: Path, campaign: str) -> str:
-    """Return the phase of a campaign's last stage; empty if none goes on."""
-    try:
-        values = json.loads((RunFiles(home, campaign).directory / _STAGE).read_text(encoding="utf-8"))
-        os.kill(int(values["pid"]), 0)
-        return str(values["text"])[:300]
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""
+    def counter(self, phase: str, units: str) -> Callable[[int, int], None]:
+        """Return a function of the work done and of all in a part; its first call begins the part."""
+        return self._phases.counter(f"{self._head}: {phase}", units)

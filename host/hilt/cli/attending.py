@@ -179,9 +179,10 @@ def _finish_with_bundle(home: Path, campaign: Campaign, folder: Path) -> None:
     from hilt.engine.campaign_results import board_of
     from hilt.measure import board_names_of
 
-    with Store(database_path(home)) as store, CommandWork() as work:
+    named = f"campaign {short(campaign.uuid)}"
+    with Store(database_path(home)) as store, CommandWork(command=named, campaign=campaign.uuid) as work:
         board = board_names_of(board_of(store, campaign))[0]
-        ending = end_with_bundle(store, campaign, board, folder, work.begin, telling(work))
+        ending = end_with_bundle(store, campaign, board, folder, work, telling(work))
         work.begin("writing the report")
         write_outputs(store, campaign.uuid, folder)
     say_text(

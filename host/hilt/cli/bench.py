@@ -12,8 +12,9 @@ from hilt import paths
 from hilt.cli import tables
 from hilt.cli.experiments_extra import require_experiments
 from hilt.cli.files import output_folder
-from hilt.cli.formatting import print_json, seconds_text
+from hilt.cli.formatting import print_json
 from hilt.cli.tables import column
+from hilt.engine.durations import seconds_text
 
 if TYPE_CHECKING:
     from hilt_experiments.bench import BenchSettings

@@ -139,7 +139,8 @@ def _quantised(
         raise typer.BadParameter(f"--calibration is for a model{SUFFIX}; {network} is a network of the catalogue")
     path = Path(network).with_suffix(f".int8{SUFFIX}")
     check_folder(path)
-    with CommandWork(f"reading {network} and running its samples") as work:
+    reading = f"reading {network} and running its samples"
+    with CommandWork(reading, command=f"quantize {path.name}") as work:
         result = quantise_file(
             Path(network),
             calibration,

@@ -49,8 +49,7 @@ def compile_model(
 
     check_folder(output)
     fixed = read_shapes(shape), read_values(value)
-    with CommandWork() as work:
-        work.begin(f"reading {model}")
+    with CommandWork(f"reading {model}", command=f"compile {model.name}") as work:
         graph = import_model(model, *fixed)
         if measure:
             work.begin("measuring the board's processor")

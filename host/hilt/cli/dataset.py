@@ -9,9 +9,10 @@ import typer
 from hilt.cli import tables
 from hilt.cli.executors import executor
 from hilt.cli.experiments_extra import require_experiments
-from hilt.cli.formatting import print_json, seconds_text, time_text
+from hilt.cli.formatting import print_json, time_text
 from hilt.cli.tables import column
 from hilt.cli.work import CommandWork
+from hilt.engine.durations import seconds_text
 from hilt.run_choices import SpaceName
 
 if TYPE_CHECKING:
@@ -84,8 +85,7 @@ def _build_group(
 ) -> None:
     from hilt.measure.dataset.build import build as build_datasets
 
-    with CommandWork() as work:
-        work.begin(f"{place} {subjects[0].name}")
+    with CommandWork(f"{place} {subjects[0].name}", command="dataset build") as work:
         advance = work.counter(f"{place} {subjects[0].name}", "parts")
         made = build_datasets(subjects, dataset_store, workers, sampling, advance)
     for dataset in made:

@@ -69,7 +69,8 @@ def evaluate_network(
     opened, contents = open_bundle(str(bundle))
     images, targets = _data(data, opened, limit, metric)
     reference = None if float_model is None else FloatModel(float_model, images)
-    with CommandWork(f"connecting to {board}") as work, BoardRunner(board, telling(work), wait=wait) as runner:
+    working = CommandWork(f"connecting to {board}", command=f"eval {bundle.name}")
+    with working as work, BoardRunner(board, telling(work), wait=wait) as runner:
         started = time.perf_counter()
         advance = work.counter("board", "images")
         outputs, runs, engines, overlapped = _inferences(runner, opened, contents, images, advance)
@@ -101,7 +102,7 @@ def _beside_float(
     reference: FloatModel, judge: Metric, outputs: dict[str, NDArray[Any]], targets: NDArray[Any]
 ) -> dict[str, Any]:
     """Return the float model's scores, and the decibels of the board's outputs above their error."""
-    with CommandWork() as work:
+    with CommandWork(command="eval") as work:
         wanted = reference.outputs(work.counter("float model", "images"))
     return {"float": judge.score(wanted, targets), "signal_to_noise_db": reference.decibels(outputs, wanted)}
 

@@ -15,10 +15,11 @@ from hilt.cli import tables
 from hilt.cli.executors import executor
 from hilt.cli.exit_codes import Exit
 from hilt.cli.files import output_folder
-from hilt.cli.formatting import print_json, seconds_text
+from hilt.cli.formatting import print_json
 from hilt.cli.prose import say_text
 from hilt.cli.tables import column
 from hilt.cli.work import CommandWork
+from hilt.engine.durations import seconds_text
 
 if TYPE_CHECKING:
     from hilt.explore.design import Design
@@ -169,7 +170,7 @@ def _print(explored: _Explored) -> None:
 def _evaluate(tasks: Sequence[Task], kept: Path, jobs: int, cluster: str | None) -> list[Evaluation]:
     from hilt.explore.exploration import explore
 
-    with CommandWork() as work, executor(min(jobs, len(tasks)) if jobs else 0, cluster) as workers:
+    with CommandWork(command="explore") as work, executor(min(jobs, len(tasks)) if jobs else 0, cluster) as workers:
         advance = work.counter("compiling for", "designs")
         advance(0, len(tasks))
         return explore(tasks, kept, workers, lambda done, total, newest: advance(done, total))
@@ -184,7 +185,7 @@ def _verify(
     if not designs:
         return []
     kept = output_folder(folder / "verified")
-    with CommandWork() as work, executor(min(jobs, len(designs)) if jobs else 0, cluster) as workers:
+    with CommandWork(command="explore") as work, executor(min(jobs, len(designs)) if jobs else 0, cluster) as workers:
         advance = work.counter("running on the RTL", "designs")
 
         def progress(done: int, total: int, newest: tuple[Design, DesignVerification] | None) -> None:

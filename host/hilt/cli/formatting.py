@@ -43,15 +43,6 @@ def latency_text(run: Run, cycles: int | None, microseconds: float) -> str:
     )
 
 
-def seconds_text(seconds: float) -> str:
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
-
-
 def time_text(since_epoch: float) -> str:
     return datetime.fromtimestamp(since_epoch).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 

@@ -12,8 +12,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from hilt.cli.formatting import seconds_text
 from hilt.cli.prose import print_text
+from hilt.engine.durations import seconds_text
 from hilt.engine.events import BoardChanged, Event, Finished, Logged, NetworkUpdated, RunProgress, StateChanged
 
 Draw = Callable[[RunProgress, str, Mapping[str, str], NetworkUpdated | None], RenderableType]

@@ -12,9 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from hilt.campaign.budget import Budget
-from hilt.cli.formatting import seconds_text, short
+from hilt.cli.formatting import short
 from hilt.cli.live_view import LiveView, add_boards, facts_table
 from hilt.cli.prose import print_text
+from hilt.engine.durations import seconds_text
 from hilt.engine.events import BoardChanged, Event, Logged, NetworkUpdated, RunProgress, StateChanged
 from hilt.measure import DATASET_PREFIX
 from hilt.network.latency import scaled

@@ -73,8 +73,7 @@ def quantize(
     kept = [name for name in keep or [] if name != "auto"]
     if min_db is None and len(kept) < len(keep or []):
         min_db = _AUTO_DECIBELS
-    with CommandWork() as work:
-        work.begin(f"reading {model} and running its samples")
+    with CommandWork(f"reading {model} and running its samples", command=f"quantize {model.name}") as work:
         result = quantise_file(
             model,
             calibration,

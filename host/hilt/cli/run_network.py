@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from hilt.measure.interfaces import BoardEvent, Listen
     from hilt.network.board_run import Inferences
-    from hilt.network.graph import Graph
     from hilt.network.profile import Profile
     from hilt.network.verify import Verified
     from hilt_runtime import Bundle
@@ -82,6 +81,7 @@ def run_network(
     from hilt.network.processor_time import processor_time
     from hilt.network.profile import perfetto as trace_of
     from hilt.network.profile import profile
+    from hilt.network.verified_inference import verify_inference
     from hilt_runtime.arrays import encode_arrays
 
     for path in filter(None, (output, perfetto, html)):
@@ -89,11 +89,11 @@ def run_network(
     opened, data = open_bundle(str(bundle))
     inputs = inputs_for(opened, input_file)
     graph = graph_of(opened, data)
-    with CommandWork(f"connecting to {board}") as work:
+    with CommandWork(f"connecting to {board}", command=f"run {bundle.name}") as work:
         with BoardRunner(board, telling(work), wait=wait) as runner:
             work.begin("1 inference" if repeat == 1 else f"{repeat:,} inferences")
             answer = runner.run(opened, data, encode_arrays(inputs, {}), repeat=repeat, keep=verify)
-        verified = _verified(work, graph, opened.manifest, inputs, answer) if verify else None
+        verified = verify_inference(graph, opened.manifest, inputs, answer.arrays, work) if verify else None
     if output is not None:
         write_arrays(output, {tensor["name"]: answer.arrays[tensor["name"]] for tensor in opened.outputs})
     board_time = processor_time(board, graph, opened.manifest, answer.engines)
@@ -109,20 +109,6 @@ def run_network(
         print_json(shown.to_dict(), "inference")
     else:
         shown.print(profiled)
-
-
-def _verified(
-    work: CommandWork,
-    graph: Graph,
-    manifest: Mapping[str, Any],
-    inputs: Mapping[str, NDArray[Any]],
-    answer: Inferences,
-) -> Verified:
-    from hilt.network.reference import evaluate
-    from hilt.network.verify import compare, inside_of
-
-    work.begin("comparing every tensor with the integer reference")
-    return compare(answer.arrays, evaluate(graph, inputs, answer.arrays), graph, inside_of(manifest))
 
 
 @dataclass(frozen=True)

@@ -1,67 +1,87 @@
-"""Progress of a command on standard error: its phase, the work done, and the time left. Nothing without a terminal."""
+"""Progress of a command: a line on standard error where that is a terminal, and a file that other processes read."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from time import monotonic
+from contextlib import ExitStack
+from dataclasses import replace
+from time import time
 from types import TracebackType
 
 from rich.live import Live
 from rich.text import Text
 
-from hilt.cli.formatting import seconds_text
+from hilt import paths
 from hilt.cli.plain_console import PlainConsole
+from hilt.cli.prose import say_text
+from hilt.engine.command_progress import CommandFile, CommandProgress
 
 _REFRESHES = 8
 """Drawings a second; the line is drawn while the command computes."""
-_LEAST_SECONDS = 1.0
-"""Shorter times are not shown."""
 
 
 class CommandWork:
     """One line at the bottom of the terminal, which goes when the work ends. A context manager.
 
-    Print nothing to standard output while it is open; lines to standard error scroll above it.
+    Print nothing to standard output while it is open; lines to standard error scroll above it. Without a terminal
+    a campaign's last stage prints a line for each phase, as all of a campaign that is followed.
     """
 
-    def __init__(self, phase: str = "") -> None:
-        self._phase, self._units = phase, ""
-        self._done, self._count = 0, 0
-        self._began = monotonic()
+    def __init__(self, phase: str = "", *, command: str = "", campaign: str = "") -> None:
+        """Make one.
+
+        Args:
+            phase: The first phase.
+            command: The command for people, as in `quantize ic.onnx`; other processes see those that have one.
+            campaign: The uuid of the campaign whose last stage this is.
+        """
+        self._progress = CommandProgress(command, campaign, phase, time())
+        self._stack = ExitStack()
+        self._file: CommandFile | None = None
         self._live: Live | None = None
 
     def __enter__(self) -> CommandWork:
-        if sys.stderr.isatty():
-            self._live = Live(
-                console=PlainConsole(stderr=True, highlight=False), transient=True, redirect_stdout=False,
-                refresh_per_second=_REFRESHES, get_renderable=self._render,
-            )  # fmt: skip
-            self._live.__enter__()
+        with ExitStack() as stack:
+            if self._progress.command:
+                self._file = stack.enter_context(CommandFile(paths.home()))
+            if sys.stderr.isatty():
+                self._live = Live(
+                    console=PlainConsole(stderr=True, highlight=False), transient=True, redirect_stdout=False,
+                    refresh_per_second=_REFRESHES, get_renderable=self._render,
+                )  # fmt: skip
+                stack.enter_context(self._live)
+            self._stack = stack.pop_all()
+        self._show(self._progress)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._live is not None:
-            self._live.__exit__(kind, error, trace)
+        self._stack.__exit__(kind, error, trace)
 
     def begin(self, phase: str) -> None:
         """Begin a phase without a count: its seconds are shown."""
-        self._phase, self._done, self._count, self._began = phase, 0, 0, monotonic()
+        self._show(replace(self._progress, phase=phase, began=time(), done=0, count=0, units=""))
         if self._live is not None:
             self._live.refresh()
+        elif self._progress.campaign:
+            say_text(phase, err=True)
 
     def counter(self, phase: str, units: str) -> Callable[[int, int], None]:
         """Return a function of the work done and of all; its first call begins the phase."""
 
         def advance(done: int, count: int) -> None:
-            if self._phase != phase or not self._count:
+            if self._progress.phase != phase or not self._progress.count:
                 self.begin(phase)
-                self._units = units
-            self._done, self._count = done, count
+            self._show(replace(self._progress, done=done, count=count, units=units))
 
         return advance
+
+    def _show(self, progress: CommandProgress) -> None:
+        self._progress = progress
+        if self._file is not None:
+            self._file.put(progress)
 
     def _render(self) -> Text:
         return Text(self.line, "dim", overflow="ellipsis", no_wrap=True)
@@ -69,11 +89,4 @@ class CommandWork:
     @property
     def line(self) -> str:
         """The text of this moment, as in `placing: 5 of 26 nodes, 30 s left`."""
-        spent = monotonic() - self._began
-        if not self._count:
-            return self._phase + (f", {seconds_text(spent)}" if self._phase and spent >= _LEAST_SECONDS else "")
-        left = spent / self._done * (self._count - self._done) if self._done else 0.0
-        text = f"{self._phase}: {self._done:,} of {self._count:,} {self._units}"
-        if left >= _LEAST_SECONDS:
-            return f"{text}, {seconds_text(left)} left"
-        return text if self._done and spent < _LEAST_SECONDS else f"{text}, {seconds_text(spent)}"
+        return self._progress.text(time())

@@ -1,4 +1,4 @@
-"""The latest inference of each bundle, in HILT_HOME: `hilt run` keeps it, `hilt show` draws it."""
+"""The latest inference of each bundle, in HILT_HOME: `hilt run` keeps it, `hilt show` and the terminal UI draw it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Any
 from hilt import paths
 from hilt.atomic_write import atomic_write
 from hilt.network.latency import Latency
+
+_FOLDER = "inferences"
 
 
 def keep_view(data: bytes, view: Mapping[str, Any]) -> None:
@@ -29,8 +31,19 @@ def keep_view(data: bytes, view: Mapping[str, Any]) -> None:
 
 def kept_view(data: bytes) -> dict[str, Any] | None:
     """Return the inference that was kept of a bundle; None if there is none that can be read."""
+    return read_view(_path(data))
+
+
+def kept_views(home: Path) -> list[Path]:
+    """Return the files of all inferences that are kept in a home, the newest first."""
+    files = [(path.stat().st_mtime, path) for path in (home / _FOLDER).glob("*.json")]
+    return [path for _, path in sorted(files, reverse=True)]
+
+
+def read_view(path: Path) -> dict[str, Any] | None:
+    """Return the inference in a file of `kept_views`; None if it cannot be read."""
     try:
-        view = dict(json.loads(_path(data).read_text(encoding="utf-8")))
+        view = dict(json.loads(path.read_text(encoding="utf-8")))
         Latency.from_dict(view["latency"])
         return view if {"name", "board", "nodes", "edges", "slices", "parts", "runs"} <= set(view) else None
     except (OSError, ValueError, KeyError, TypeError):
@@ -38,4 +51,4 @@ def kept_view(data: bytes) -> dict[str, Any] | None:
 
 
 def _path(data: bytes) -> Path:
-    return paths.home() / "inferences" / f"{hashlib.sha256(data).hexdigest()[:32]}.json"
+    return paths.home() / _FOLDER / f"{hashlib.sha256(data).hexdigest()[:32]}.json"

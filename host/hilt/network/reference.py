@@ -20,7 +20,12 @@ Array = NDArray[Any]
 Inputs = Sequence[Array | None]
 
 
-def evaluate(graph: Graph, feeds: Mapping[str, Array], board: Mapping[str, Any] | None = None) -> dict[str, Array]:
+def evaluate(
+    graph: Graph,
+    feeds: Mapping[str, Array],
+    board: Mapping[str, Any] | None = None,
+    on_node: Callable[[int, int], None] = lambda done, total: None,
+) -> dict[str, Array]:
     """Return every tensor of a graph for given inputs.
 
     Args:
@@ -28,6 +33,7 @@ def evaluate(graph: Graph, feeds: Mapping[str, Array], board: Mapping[str, Any] 
         feeds: One array for each input, of its shape and type.
         board: A board's tensors, which nodes read in place of the reference's own. A difference is then seen in the
             node that makes it alone: two processors may sum floats in another order, and round them to other integers.
+        on_node: Is called with the nodes that were computed, and all of them.
 
     Raises:
         ValueError: An input is missing or has another shape or type.
@@ -44,7 +50,8 @@ def evaluate(graph: Graph, feeds: Mapping[str, Array], board: Mapping[str, Any] 
             )
         values[name] = given
     read = dict(values)
-    for node in graph.nodes:
+    for done, node in enumerate(graph.nodes):
+        on_node(done, len(graph.nodes))
         inputs = [read[name] if name else None for name in node.inputs]
         for name, made in zip(node.outputs, evaluate_node(node, inputs), strict=False):
             _require_declared(graph, node, name, made)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from time import time
 
 from hilt.engine.campaign_results import CampaignResult, LayerResult, load_result
+from hilt.engine.command_progress import last_stage
 from hilt.engine.run_files import RunFiles
 from hilt.report.campaign_inference import CampaignInference, load_inference
 from hilt.report.network_latency import NetworkFigure, layer_share, network_figure
-from hilt.report.network_stage import stage_text
 from hilt.store import Campaign, RunState, Store
 
 _ENDED = (RunState.FINISHED, RunState.STOPPED, RunState.FAILED)
@@ -35,7 +36,9 @@ class CampaignView:
         runs = [layer.run.uuid for layer in result.layers if layer.run is not None]
         live_runs = frozenset(uuid for uuid in runs if RunFiles(home, uuid).is_running())
         live = RunFiles(home, campaign.uuid).is_running()
-        return cls(result, live, live_runs, load_inference(store, campaign.uuid), stage_text(home, campaign.uuid))
+        stage = last_stage(home, campaign.uuid)
+        words = stage.text(time()) if stage is not None else ""
+        return cls(result, live, live_runs, load_inference(store, campaign.uuid), words)
 
     @property
     def figure(self) -> NetworkFigure:

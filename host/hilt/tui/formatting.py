@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
+from hilt.engine.durations import seconds_text
+
 NONE = "–"
 
 
@@ -13,13 +15,8 @@ def microseconds(value: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Return a duration such as `2 h 05 min`, `3 min 20 s`, `4 s`."""
-    if seconds is None:
-        return NONE
-    whole = round(seconds)
-    if whole >= 3600:
-        return f"{whole // 3600} h {whole % 3600 // 60:02} min"
-    return f"{whole // 60} min {whole % 60:02} s" if whole >= 60 else f"{whole} s"
+    """Return a duration for people; NONE if it is not known."""
+    return NONE if seconds is None else seconds_text(seconds)
 
 
 def share(part: int, whole: int) -> str:

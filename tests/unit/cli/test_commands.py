@@ -18,10 +18,10 @@ import pytest
 from hilt.cli import reference
 from hilt.cli.attending import attend_campaign
 from hilt.cli.exit_codes import Exit, report_error
-from hilt.cli.formatting import seconds_text
 from hilt.cli.main import run as hilt
 from hilt.cli.runs import sparkline
 from hilt.cli.summary import summary_text
+from hilt.engine.durations import seconds_text
 from hilt.schedule.onnx_model import Network
 from hilt.store import Campaign, RunState, Store, Trial, database_path
 from hilt.store.identifiers import run_or_campaign

@@ -7,10 +7,12 @@ import pty
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from hilt.cli.work import CommandWork
+from hilt.engine.command_progress import live_commands
 
 _PROGRAM = """
 import sys
@@ -33,7 +35,7 @@ with plain_output():
 
 def test_the_line_has_phase_count_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr("hilt.cli.work.monotonic", lambda: now[0])
+    monkeypatch.setattr("hilt.cli.work.time", lambda: now[0])
     work = CommandWork()
     work.begin("joining layers")
     assert work.line == "joining layers"
@@ -78,6 +80,22 @@ def test_a_terminal_sees_it_grow_and_keeps_none_of_it() -> None:
     assert process.returncode == 0
     assert "reading x" in seen and not awaited, seen
     assert [line.rstrip() for line in screen.display if line.strip()] == ["a note", "done"]
+
+
+def test_others_see_a_named_command_and_without_a_terminal_a_last_stage_has_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HILT_HOME", str(tmp_path))
+    with CommandWork("reading", command="compile net.onnx") as work:
+        assert [each.phase for each in live_commands(tmp_path)] == ["reading"]
+        work.counter("placing", "nodes")(3, 9)
+        (seen,) = live_commands(tmp_path)
+        assert (seen.command, seen.phase, seen.campaign) == ("compile net.onnx", "placing", "")
+    assert live_commands(tmp_path) == [] and capsys.readouterr().err == ""
+    with CommandWork(command="campaign cccc", campaign="c" * 32) as work:
+        work.begin("1/7 the board's processor")
+        work.counter("2/7 bundle: placing", "nodes")(1, 9)
+    assert capsys.readouterr().err == "1/7 the board's processor\n2/7 bundle: placing\n"
 
 
 def test_no_terminal_sees_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -20,6 +21,7 @@ from hilt.trial import Outcome, Verification
 from hilt.tui.app import HiltApp
 from hilt.tui.screens.run_screen import RunScreen
 
+from ..report.views import long_view
 from ..store import examples
 
 UUID = "3f2a91bc-0000-4000-8000-000000000001"
@@ -46,6 +48,14 @@ def make_run(home: Path, trials: int = 0, uuid: str = UUID, **changes: object) -
     with Store(database_path(home)) as store:
         store.create_run(examples.run(uuid, budget=1000, **changes))
         store.record(uuid, [trial(ordinal) for ordinal in range(trials)])
+
+
+def keep_inference(home: Path, name: str) -> None:
+    """Keep the inference of a bundle, as `hilt run` does."""
+    folder = home / "inferences"
+    folder.mkdir(exist_ok=True)
+    view = long_view(9) | {"name": name, "board": "virtual:pynq"}
+    (folder / f"{name}.json").write_text(json.dumps(view), encoding="utf-8")
 
 
 class LiveEngine:

@@ -44,7 +44,7 @@ from hilt.tui.widgets.line_view import LineView
 from hilt.tui.widgets.space_grid import SpaceGrid
 from hilt.tui.widgets.trials_table import TrialsTable
 
-from .live import UUID, LiveEngine, app_of, live_engine, make_run, text_of, until
+from .live import UUID, LiveEngine, app_of, keep_inference, live_engine, make_run, text_of, until
 from .test_screens import make_campaign, real_run
 
 
@@ -329,6 +329,10 @@ STILL: dict[str, Journey] = {
         Go(("n",), at(CampaignScreen)),
         Press(CampaignScreen, "c", says("eeeeeeee")),
     ),
+    "a network": (
+        Go(("8",), lambda stage: stage.at(NetworkScreen) and stage.says("second on virtual:pynq")),
+        Press(NetworkScreen, "c", says("first on virtual:pynq")),
+    ),
 }
 
 
@@ -374,6 +378,9 @@ async def test_keys_of_a_run_that_stands_still(
         with Store(database_path(tmp_path)) as store:
             store.create_campaign(Campaign("e" * 32, "older", network.to_dict(), settings, 0.5, {"trials": 40}))
         make_campaign(tmp_path)
+    if name == "a network":
+        keep_inference(tmp_path, "first")
+        keep_inference(tmp_path, "second")
     run = real_run(tmp_path)
     with app_of(tmp_path, run.uuid) as app:
         async with app.run_test() as pilot:

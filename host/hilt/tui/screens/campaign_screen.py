@@ -44,6 +44,13 @@ _COLUMNS = {
 _WIDE_COLUMNS = {"fallback µs": 13, "% of bound": 12, "valid": 7, "all µs": 13, "run": 10}
 _LEFT = ("layer", "of trials", "state", "run")
 _WIDE = 150
+_HIGH = 40
+"""Rows of a terminal in which the curve has its part of them, however many the layers."""
+_LEAST_CURVE = 8
+"""Rows that a curve needs, with its frame."""
+_NO_CURVE = "the curve of the network's latency begins when each layer has one"
+_BARS = 3
+"""Rows of the navigation, of the table's titles and of the keys."""
 
 
 class CampaignScreen(Screen[None]):
@@ -98,6 +105,7 @@ class CampaignScreen(Screen[None]):
     def on_resize(self, event: Resize) -> None:
         if self._names:  # it is mounted
             self._set_columns()
+            self._give_room()
 
     def _set_columns(self) -> None:
         """Set the columns that the terminal has room for."""
@@ -163,7 +171,7 @@ class CampaignScreen(Screen[None]):
         head.update(_head(view))
         bound = sum(layer.layer.count * layer.run.bound_microseconds for layer in view.result.layers if layer.run)
         better = [point for place, point in enumerate(self._curve) if not place or point[1] < self._curve[place - 1][1]]
-        self.query_one(LatencyCurve).put(better, [], view.result.trials, bound)
+        self.query_one(LatencyCurve).put(better, [], view.result.trials, bound, _NO_CURVE)
         rows = [self._row(view, layer) for layer in view.result.layers]
         if rows != list(self._shown):
             self._shown = tuple(rows)
@@ -173,6 +181,14 @@ class CampaignScreen(Screen[None]):
             for row in rows:
                 table.add_row(*row)
             table.move_cursor(row=cursor)
+        self.call_after_refresh(self._give_room)
+
+    def _give_room(self) -> None:
+        """Show the curve in the rows that head and layers leave, or in a part of a high terminal."""
+        if self._view is None:
+            return
+        left = self.size.height - self.query_one("#campaign-words").size.height - len(self._view.result.layers) - _BARS
+        self.set_class(self.size.height >= _HIGH or left >= _LEAST_CURVE, "-curve")
 
     def _row(self, view: CampaignView, layer: LayerResult) -> list[str]:
         best = layer.best.microseconds if layer.best is not None else None

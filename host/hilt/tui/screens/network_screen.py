@@ -1,24 +1,32 @@
-"""A network's inference: where each node runs and how long, its signal to noise, and the timeline as one line each."""
+"""A network's inference: where each node runs and how long, its signal to noise, and the timeline as one line each.
+
+It is the inference that a campaign ended with, or the latest one of a bundle. A command that ends shows its own.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any, ClassVar
 
 from textual import work
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.events import Resize
 from textual.screen import Screen
 from textual.widgets import DataTable, Static
 
+from hilt.engine.run_files import RunFiles
+from hilt.network.kept_view import kept_views, read_view
 from hilt.network.latency import Latency, latency_text
-from hilt.report.campaign_inference import CampaignInference, load_inference
+from hilt.report.campaign_inference import INFERENCE, load_inference
 from hilt.store import Store
 from hilt.tui import formatting
 from hilt.tui.event_lines import one_line
+from hilt.tui.widgets.command_lines import CommandLines
 from hilt.tui.widgets.key_bar import KeyBar
 from hilt.tui.widgets.navigation_bar import NavigationBar
 
@@ -41,19 +49,24 @@ _LEGEND = ("vta", "native", "numpy", "float", "crossing", "start", "between")
 
 
 class NetworkScreen(Screen[None]):
-    """The inference that a campaign of a quantised model ended with. Arrows and the mouse scroll its nodes."""
+    """An inference, that of the campaign first. Arrows and the mouse scroll its nodes."""
 
-    BINDINGS: ClassVar[list[Any]] = []
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("c", "next_inference", "Next", tooltip="The inference before this one; after the first, the newest"),
+    ]
 
     def __init__(self, home: Path, store: Store, uuid: str | None = None) -> None:
         super().__init__()
+        self._home = home
         self._store = store
         self._uuid = uuid
-        self._inference: CampaignInference | None = None
+        self._place = 0
+        self._view: Mapping[str, Any] | None = None
 
     def compose(self) -> ComposeResult:
         yield NavigationBar("network")
         yield Static("reading the store ...", id="network-words")
+        yield CommandLines(self._home)
         yield Static("", id="network-time")
         yield DataTable(cursor_type="row", zebra_stripes=True, cell_padding=0)
         yield Static("", id="network-why")
@@ -64,32 +77,50 @@ class NetworkScreen(Screen[None]):
         self._read()
 
     def on_resize(self, event: Resize) -> None:
-        if self._inference is not None:
-            self._show(self._inference)
+        if self._view is not None:
+            self._show(self._view)
+
+    def on_command_lines_ended(self, message: CommandLines.Ended) -> None:
+        """Show the newest inference, which may be the one of the command that ended."""
+        self._uuid, self._place = None, 0
+        self._read()
+
+    def action_next_inference(self) -> None:
+        """Show the inference before this one."""
+        self._place += 1
+        self._read()
 
     @work(group="read", exclusive=True, exit_on_error=False)
     async def _read(self) -> None:
         try:
-            self._inference = await asyncio.to_thread(self._load)
+            view = await asyncio.to_thread(self._load)
         except Exception as error:  # of the store: it names the fault in a line
             self.query_one("#network-words", Static).update(Content(one_line(str(error))))
             return
-        if self._inference is None or "view" not in self._inference.values:
+        if view is None and self._view is None:
             self.query_one("#network-words", Static).update(
-                Content("no inference yet: the campaign of a quantised model ends with one (`hilt campaign m.onnx`)")
+                Content("no inference yet: `hilt run` makes one, and the campaign of a quantised model ends with one")
             )
-            return
-        self._show(self._inference)
+        elif view is not None:
+            self._view = view
+            self._show(view)
 
-    def _load(self) -> CampaignInference | None:
-        uuids = [self._uuid] if self._uuid else [campaign.uuid for campaign in self._store.campaigns()]
-        return next((found for uuid in uuids if (found := load_inference(self._store, uuid)) is not None), None)
+    def _load(self) -> Mapping[str, Any] | None:
+        """Return the view at the place, counted from the newest; of a campaign with one, its own is the first."""
+        distinct: list[Mapping[str, Any]] = []
+        for view in _views(self._home, self._store, self._uuid):
+            if view not in distinct:
+                distinct.append(view)
+            if len(distinct) > self._place:
+                return view
+        self._place = 0
+        return distinct[0] if distinct else None
 
-    def _show(self, inference: CampaignInference) -> None:
-        view = inference.values["view"]
-        name = f"{one_line(view['name'])} on {one_line(inference.board)}  "
+    def _show(self, view: Mapping[str, Any]) -> None:
+        latency = Latency.from_dict(view["latency"])
+        name = f"{one_line(view['name'])} on {one_line(view['board'])}  "
         self.query_one("#network-words", Static).update(
-            Content.assemble((name, "bold"), f"{latency_text(inference.after)}\n{one_line(view['runs'])}")
+            Content.assemble((name, "bold"), f"{latency_text(latency)}\n{one_line(view['runs'])}")
         )
         width = max(self.size.width - 14, 20)
         self.query_one("#network-time", Static).update(timeline_content(view, width))
@@ -110,13 +141,33 @@ class NetworkScreen(Screen[None]):
         table.move_cursor(row=row)
 
     def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
-        if self._inference is None:
+        if self._view is None:
             return
-        node = self._inference.values["view"]["nodes"][event.cursor_row]
+        node = self._view["nodes"][event.cursor_row]
         knobs = " ".join(f"{name}={value}" for name, value in node.get("knobs", {}).items())
         self.query_one("#network-why", Static).update(
             Content(one_line(f"{node['name']}: {node['reason']}{'; ' if knobs else ''}{knobs}"))
         )
+
+
+def _views(home: Path, store: Store, campaign: str | None) -> Iterator[Mapping[str, Any]]:
+    """Yield the campaign's inference, then all others, the newest first."""
+    files = [(path.stat().st_mtime, path) for path in kept_views(home)]
+    for each in store.campaigns():
+        path = RunFiles(home, each.uuid).directory / INFERENCE
+        if path.is_file():
+            files.append((path.stat().st_mtime if each.uuid != campaign else inf, path))
+    for _, path in sorted(files, reverse=True):
+        view = _campaigns_view(store, path) if path.name == INFERENCE else read_view(path)
+        if view is not None:
+            yield view
+
+
+def _campaigns_view(store: Store, path: Path) -> Mapping[str, Any] | None:
+    inference = load_inference(store, path.parent.name)
+    if inference is None or "view" not in inference.values:
+        return None
+    return {**inference.values["view"], "board": inference.board}
 
 
 def _cells(node: Mapping[str, Any], total: float) -> dict[str, str]:

@@ -21,6 +21,7 @@ from hilt.store.labels import Labels, set_labels
 from hilt.tui.messages import CampaignChosen, RunChosen
 from hilt.tui.run_list import COLUMNS, MOST_RUNS, RunRow, arrange, read_rows
 from hilt.tui.screens.dialogs import Confirm, Prompt
+from hilt.tui.widgets.command_lines import CommandLines
 from hilt.tui.widgets.key_bar import KeyBar
 from hilt.tui.widgets.navigation_bar import NavigationBar
 
@@ -64,6 +65,7 @@ class RunsScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         yield NavigationBar("runs")
         yield Static("reading the store ...", id="title", markup=False)
+        yield CommandLines(self._home)
         yield Input(placeholder="text in any column; Enter keeps it, Escape shows all", id="filter")
         table: DataTable[str] = DataTable(cursor_type="row", zebra_stripes=True)
         for name, width in COLUMNS.items():
@@ -83,6 +85,10 @@ class RunsScreen(Screen[None]):
             self.notify(str(error), title="The store cannot be read", severity="error", timeout=60, markup=False)
         else:
             self._show()
+
+    def on_command_lines_ended(self, message: CommandLines.Ended) -> None:
+        """Read the store again: the command may have written to it."""
+        self.action_read()
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
         """Show the run or the campaign of the row."""

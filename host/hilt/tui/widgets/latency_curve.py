@@ -45,7 +45,7 @@ class LatencyCurve(Container):
         self._picture: PlotextPlot | None = None
         self._points: list[tuple[int, float]] = []
         self._trials = 0
-        self._valid = True  # until it is known that there is none
+        self._empty = ""
         self._all: list[tuple[int, float]] = []
         self._bound = 0.0
         self._zoomed = False
@@ -58,7 +58,8 @@ class LatencyCurve(Container):
 
     def show(self, view: RunView) -> None:
         """Show a run: its verified trials, and the best so far."""
-        self.put(view.curve, view.points, view.progress.trials, view.run.bound_microseconds, view.progress.valid > 0)
+        empty = "" if view.progress.valid else "no valid trial yet"
+        self.put(view.curve, view.points, view.progress.trials, view.run.bound_microseconds, empty)
 
     def put(
         self,
@@ -66,7 +67,7 @@ class LatencyCurve(Container):
         points: list[tuple[int, float]],
         trials: int,
         bound: float,
-        valid: bool = True,
+        empty: str = "",
     ) -> None:
         """Show a curve.
 
@@ -75,9 +76,9 @@ class LatencyCurve(Container):
             points: The same of all results; not always in order.
             trials: Those that were made.
             bound: Microseconds below which nothing can be; 0 draws none.
-            valid: Whether there is a result at all.
+            empty: The words in place of a curve without points.
         """
-        self._valid, self._bound, self._all = valid, bound, points
+        self._empty, self._bound, self._all = empty, bound, points
         # Drawing is dear: without a better trial the line only grows, and a hundredth of it is less than a cell.
         if list(curve) == self._points and self._trials <= trials <= 1.01 * self._trials:
             return
@@ -164,7 +165,7 @@ class LatencyCurve(Container):
 
     def _words(self) -> str:
         if not self._points:
-            return "" if self._valid else "no valid trial yet"
+            return self._empty
         last = self._points[-4:]
         return "\n".join(f"trial {ordinal}: {formatting.microseconds(latency)}" for ordinal, latency in last)
 
