@@ -147,6 +147,7 @@ def _run(folder: Path, tests: Sequence[str], traced: Path | None) -> None:
         sys.dont_write_bytecode = True
         for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
             del sys.modules[name]
+        _without_deadlines()
         plugins = [word for plugin in _PLUGINS for word in ("-p", plugin)]
         arguments = ["-q", "-p", "no:cacheprovider", *plugins, *tests]
         if traced is None:
@@ -157,3 +158,12 @@ def _run(folder: Path, tests: Sequence[str], traced: Path | None) -> None:
                 status = int(pytest.main(["--continue-on-collection-errors", *arguments], plugins=[recorder]))
     finally:
         os._exit(status)
+
+
+def _without_deadlines() -> None:
+    """Let hypothesis wait for examples, which tracing slows, and draw the same ones with and without a mutant."""
+    with contextlib.suppress(ImportError):
+        from hypothesis import HealthCheck, settings
+
+        settings.register_profile("mutation", deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+        settings.load_profile("mutation")

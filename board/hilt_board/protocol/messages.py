@@ -134,7 +134,8 @@ class UploadBlob(Record):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.offset + len(self.chunk) > self.total:
-            raise MessageError("Put.chunk: ends at {} of {} bytes".format(self.offset + len(self.chunk), self.total))
+            end = self.offset + len(self.chunk)
+            raise MessageError("UploadBlob.chunk: ends at {} of {} bytes".format(end, self.total))
 
 
 @dataclass(frozen=True)
