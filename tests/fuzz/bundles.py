@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 from hilt.network.compile import compile_network
 from hilt.network.simulated import SimulatedVta
 from hilt.network.target import CompileTarget
-from hilt.vta.isa import EncodingError, Opcode, decode
+from hilt.vta.isa import EncodingError, MemoryType, Opcode, decode
 from hilt_runtime import InferenceError, Network, NetworkError, read_bundle
-from tests.unit.network_compile.graphs import BATCHED, PYNQ, SMALL, Builder, residual_network, target
+from tests.unit.network_compile.graphs import BATCHED, PYNQ, SMALL, Builder, residual_network, target, without_table
 
 _WEIGHED_EVERY = 40
 _SPARE_BYTES = 3 << 20
@@ -88,24 +88,39 @@ class BundleStatistics:
 
 
 def seeds() -> list[Seed]:
-    """Return small bundles of three geometries: chains with skips, a folded first layer, steps of the processor."""
-    made = []
+    """Return small bundles of three geometries.
+
+    They have chains with skips, a folded first layer, steps of the processor, and STOREs by way of a table.
+    """
+    made: list[tuple[Builder, str, CompileTarget]] = []
     for parameters in (PYNQ, SMALL, BATCHED):
         residual = residual_network()
-        made.append((residual, residual.nodes[-1].outputs[0], parameters))
+        made.append((residual, residual.nodes[-1].outputs[0], target(parameters)))
+    made += [(*_by_tables(), target(parameters)) for parameters in (PYNQ, BATCHED)]
     builder = Builder((1, 16, 8, 8))
     first = builder.conv("x", 16)
     moved = builder.add_node("moved", "transpose", [first], (1, 16, 8, 8), {"perm": [0, 1, 3, 2]})
-    made.append((builder, builder.conv(moved, 16, 1), PYNQ))
-    made.append((*_on_packed_tensors(), PYNQ))
+    made.append((builder, builder.conv(moved, 16, 1), target(PYNQ)))
+    made.append((*_on_packed_tensors(), without_table(target(PYNQ))))
     result = []
-    for made_builder, output, parameters in made:
-        aim = target(parameters)
+    for made_builder, output, aim in made:
         data = compile_network(made_builder.graph(output), aim).data
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             parts = {name: archive.read(name) for name in archive.namelist()}
         result.append(Seed(aim, parts, made_builder.input()))
     return result
+
+
+def _by_tables() -> tuple[Builder, str]:
+    """Return a network of two layers that store by way of a table each, and its output."""
+    builder = Builder((1, 24, 10, 10))
+    last = "x"
+    for number in range(2):
+        name = f"table{number}"
+        builder.constants[f"{name}.entries"] = builder.random.integers(-128, 128, 256).astype(np.int8)
+        sums = builder.conv(last, 32)
+        last = builder.add_node(name, "table", [sums, f"{name}.entries"], (1, 32, 10, 10), {})
+    return builder, builder.conv(last, 16, 1)
 
 
 def _on_packed_tensors() -> tuple[Builder, str]:
@@ -288,6 +303,8 @@ class _Change:
             *([self.instruction_field] * 8),
             *([self.instruction_bits] * 2),
             *([self.instruction_order] * 2),
+            *([self.kind_of_store] * 2),
+            self.table_of_target,
             *([self.micro_op] * 3),
             *([self.relocated_places] * 2),
             *([self.relocation] * 2),
@@ -356,6 +373,35 @@ class _Change:
             with contextlib.suppress(KeyError, IndexError, TypeError):
                 self.manifest["programs"][0]["count"] -= 1
         self._put(name, words)
+
+    def kind_of_store(self) -> None:
+        """Let a STORE go by way of the table, to it, or past it; one to the table may get another size or place."""
+        name = self._program()
+        words = self._array(name)
+        if words.ndim != 2 or words.dtype != np.uint64 or not words.size:
+            return
+        stores = np.flatnonzero((words[:, 0] & np.uint64(7)) == int(Opcode.STORE))
+        if not stores.size:
+            return
+        place = int(self.random.choice(stores.tolist()))
+        kinds = (MemoryType.OUT, MemoryType.OUT_BY_TABLE, MemoryType.TABLE, MemoryType.UOP)
+        self._set(words, place, "memory_type", int(self.random.choice(kinds)))
+        for field_name in ("x_size", "y_size", "sram_base"):
+            if self.random.randrange(4) == 0:
+                self._set(words, place, field_name, self.random.choice((0, 1, 4, 16, 17, 2047, 1 << 15)))
+        self._put(name, words)
+
+    def _set(self, words: NDArray[Any], place: int, field_name: str, value: int) -> None:
+        fields = self.base.target.accelerator.formats.memory.fields
+        bits = next(each for each in fields if each.name == field_name)
+        whole = int(words[place, bits.word]) & ~(bits.mask << bits.bit) | (value & bits.mask) << bits.bit
+        words[place, bits.word] = np.uint64(whole & (1 << 64) - 1)
+
+    def table_of_target(self) -> None:
+        """Change whether the bundle names the table."""
+        with contextlib.suppress(KeyError, TypeError):
+            target_of_bundle = self.manifest["target"]
+            target_of_bundle["table"] = self.random.choice((not target_of_bundle.get("table", False), None, 1))
 
     def micro_op(self) -> None:
         """Change a word of a constant: weights, biases, micro-ops."""

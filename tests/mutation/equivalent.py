@@ -8,6 +8,10 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             'text = "not on the board: {}: put them first".format(", ".join(names[:32]))',
             "32 -> 33",
         ): "a trial has at most 16 inputs, so there are no more than 18 names",
+        (
+            "warm.add_done_callback(lambda task: task.cancelled() or task.exception())",
+            "Or -> And",
+        ): "the result is not read; asking keeps asyncio from logging an exception that the next client gets",
     },
     "board/hilt_runtime/register_protocol.py": {
         ("moved, moved_at, polls = -1, started, 0", "1 -> 2"): "a count is neither -1 nor -2",

@@ -49,6 +49,7 @@ UNSEEN = (
     "_LOG.warning('lost %d', 3 + 4)",
     "async def f():\n    await self._log.debug(1)",
     "if TYPE_CHECKING:\n    HIGH = 3",
+    "if reason > 3:\n    _LOG.warning(reason)\nelse:\n    _LOG.info('none')",
     "__all__ = ['a'][0:1]",
     "Text = TypeVar('Text', bound=3)",
     "value = cast(list[3], other)",
@@ -60,6 +61,7 @@ UNSEEN = (
 )
 SEEN = (
     "log.write(3)",
+    "if reason > 3:\n    _LOG.warning(reason)\n    stop()",
     "_LOG.propagate = False",
     "@dataclass(eq=False)\nclass A: ...",
     "value = cast(int, 3)",

@@ -33,11 +33,10 @@ def _parts(node: ast.AST) -> Iterator[ast.AST]:
         if any(_name(each) == "overload" for each in node.decorator_list):
             yield node
     elif isinstance(node, ast.If):
-        if _name(node.test) == "TYPE_CHECKING":
+        if _name(node.test) == "TYPE_CHECKING" or all(map(_is_log_line, [*node.body, *node.orelse])):
             yield node
     elif isinstance(node, ast.Expr):
-        call = node.value.value if isinstance(node.value, ast.Await) else node.value
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and _is_log_line(call.func):
+        if _is_log_line(node):
             yield node
     elif isinstance(node, ast.Assign):
         if any(_name(target) == "__all__" for target in node.targets):
@@ -72,5 +71,10 @@ def _name(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _is_log_line(method: ast.Attribute) -> bool:
-    return method.attr in _LEVELS and _name(method.value).strip("_").lower() in ("log", "logger", "logging")
+def _is_log_line(statement: ast.stmt) -> bool:
+    if not isinstance(statement, ast.Expr):
+        return False
+    call = statement.value.value if isinstance(statement.value, ast.Await) else statement.value
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return False
+    return call.func.attr in _LEVELS and _name(call.func.value).strip("_").lower() in ("log", "logger", "logging")

@@ -6,12 +6,14 @@ import errno
 import importlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
 from hilt_board.bitfile import WrongPartError
+from hilt_board.protocol import Reset
 
 
 @pytest.fixture
@@ -69,3 +71,75 @@ def test_a_full_card_is_said_where_the_bitstream_gets_its_name_too(worker: Modul
     loading = SimpleNamespace(_memory=memory, _program=None, _loaded=None, _driver=driver, _bitstream_path=full)
     loading._networks = SimpleNamespace(forget=lambda: None)
     assert worker.Worker._load(loading, SimpleNamespace(bitstream="b" * 64, manifest=None)).code == "disk_full"
+
+
+class Bench:
+    """A worker without a board: its driver and memory note what they are asked for."""
+
+    def __init__(self, worker: ModuleType, monkeypatch: pytest.MonkeyPatch, **answers: Any) -> None:
+        self.did: list[str] = []
+        self._answers = answers
+        note = self._note
+        self.worker = SimpleNamespace(
+            _networks=SimpleNamespace(forget=note("forget")),
+            _memory=SimpleNamespace(clear=note("clear")),
+            _driver=SimpleNamespace(soft_reset=note("soft"), reload=note("reload")),
+            _program=SimpleNamespace(canary=answers.get("canary", "canary"), code=b"code"),
+        )
+        self.worker._canary = lambda: worker.Worker._canary(self.worker)
+        monkeypatch.setattr(worker, "finish_only", note("finish"))
+        monkeypatch.setattr(worker, "run_trial", note("trial"))
+
+    def _note(self, name: str) -> Callable[..., Any]:
+        def asked(*arguments: object) -> Any:
+            self.did.append(name)
+            answer = self._answers.get(name, SimpleNamespace(outcome="ok", reason=""))
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        return asked
+
+
+@pytest.mark.parametrize(("step", "acts"), [("soft", ["soft"]), ("reload", ["clear", "reload"])])
+def test_a_reset_ends_with_the_canary(
+    worker: ModuleType, monkeypatch: pytest.MonkeyPatch, step: str, acts: list[str]
+) -> None:
+    bench = Bench(worker, monkeypatch)
+    done = worker.Worker._reset(bench.worker, Reset(step))
+    assert bench.did == ["forget", *acts, "finish", "trial"]
+    assert (done.step, done.canary) == (step, True) and done.seconds >= 0
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason", "last"),
+    [
+        ({}, "", "trial"),
+        ({"canary": None}, "", "finish"),
+        ({"finish": SimpleNamespace(outcome="timeout", reason="no FINISH")}, "no FINISH", "finish"),
+        ({"trial": SimpleNamespace(outcome="wrong_answer", reason="2 differ")}, "wrong_answer: 2 differ", "trial"),
+    ],
+    ids=["well", "none", "no-finish", "wrong"],
+)
+def test_the_canary_names_its_fault(
+    worker: ModuleType, monkeypatch: pytest.MonkeyPatch, answers: dict[str, Any], reason: str, last: str
+) -> None:
+    bench = Bench(worker, monkeypatch, **answers)
+    assert bench.worker._canary() == reason
+    assert bench.did[-1] == last
+    assert worker.Worker._reset(bench.worker, Reset("soft")).canary is (reason == "")
+
+
+@pytest.mark.parametrize("at", ["soft", "finish", "trial"])
+def test_a_driver_that_fails_is_no_well_board(worker: ModuleType, monkeypatch: pytest.MonkeyPatch, at: str) -> None:
+    bench = Bench(worker, monkeypatch, **{at: worker.NotLoadedError("gone")})
+    assert not worker.Worker._reset(bench.worker, Reset("soft")).canary
+    assert bench.did[-1] == at
+
+
+def test_memory_that_a_canary_lacks_is_no_fault_of_the_board(
+    worker: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(worker, monkeypatch, trial=worker.OutOfContiguousMemoryError("none left"))
+    with pytest.raises(worker.OutOfContiguousMemoryError):
+        bench.worker._canary()
