@@ -37,6 +37,8 @@ class BenchSettings:
     checks: str | None = None
     tuners: tuple[str, ...] = ()
     """Tuners to add to those that an experiment compares: names, or FILE.py:CLASS."""
+    seed: int | None = None
+    """Seed of the generator of worlds, of the experiments that draw any."""
 
 
 @dataclass(frozen=True)

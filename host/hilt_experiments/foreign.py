@@ -22,7 +22,6 @@ from hilt_experiments.bench import Bench
 from hilt_experiments.contenders import Contender, known
 from hilt_experiments.datasets import RESNET18, subject
 from hilt_experiments.foreign_runs import NEAR, PROTOCOL, shards_of
-from hilt_experiments.foreign_worlds import WORLDS
 from hilt_experiments.shards import Row, rows_of
 from hilt_experiments.significance import compare_trials
 
@@ -48,7 +47,10 @@ SURE = 0.99
 
 
 def foreign(bench: Bench) -> None:
-    """Hold the experiment: a table of trials by world, and the reliability of the stated confidence."""
+    """Hold the experiment: a table of trials by world, and the reliability of the stated confidence.
+
+    With a seed the worlds are drawn from it (hilt_experiments.drawn_worlds).
+    """
     contenders, missing = known(each for each in CONTENDERS if bench.settings.full or each.tuner != _SLOW)
     for line in missing:
         bench.report(line)
@@ -56,7 +58,7 @@ def foreign(bench: Bench) -> None:
     subjects = [
         subject(name, checks=checks) for checks in bench.levels(LEVELS) for name in bench.workloads(FEW, RESNET18)
     ]
-    rows = rows_of(shards_of(subjects, contenders, seeds), bench.settings.jobs, bench.report)
+    rows = rows_of(shards_of(subjects, contenders, seeds, bench.settings.seed), bench.settings.jobs, bench.report)
     bench.table("runs", [_flat(row) for row in rows])
     summary = summarise(rows)
     bench.table("worlds", summary)
@@ -70,7 +72,8 @@ def certainty(bench: Bench) -> None:
     names = bench.workloads([name for _, name in CERTAINTY], [name for _, name in CERTAINTY])
     levels = bench.levels(LEVELS)
     subjects = [subject(name, checks=checks) for checks, name in CERTAINTY if checks in levels and name in names]
-    rows = rows_of(shards_of(subjects, [Contender.of("hilt")], seeds), bench.settings.jobs, bench.report)
+    shards = shards_of(subjects, [Contender.of("hilt")], seeds, bench.settings.seed)
+    rows = rows_of(shards, bench.settings.jobs, bench.report)
     bench.table("runs", [_flat(row) for row in rows])
     bench.table("worlds", summarise(rows))
     _certainty(bench, rows)
@@ -91,12 +94,14 @@ def summarise(rows: Sequence[Row]) -> list[Row]:
     for row in rows:
         cells[row["level"], row["world"], row["tuner"]][row["workload"]].append(row)
     summary = []
+    families = {row["world"]: row["family"] for row in rows}
     for (level, world, tuner), by_workload in cells.items():
+        family = families[world]
         near = {name: _trials(runs, "to_1%") for name, runs in by_workload.items()}
         best = {name: _trials(runs, "to_0%") for name, runs in by_workload.items()}
         quartiles = [np.percentile(trials, [25, 50, 75]) for trials in near.values()]
         low, middle, high = (geometric_mean([each[place] for each in quartiles]) for place in range(3))
-        line: Row = {"level": level, "world": world, "family": WORLDS[world].family, "tuner": tuner}
+        line: Row = {"level": level, "world": world, "family": family, "tuner": tuner}
         line |= {"trials_to_1%": round(middle, 2), "lower_quartile": round(low, 2), "upper_quartile": round(high, 2)}
         line["trials_to_0%"] = round(geometric_mean([float(np.median(trials)) for trials in best.values()]), 2)
         base = cells.get((level, world, BASELINE), {})

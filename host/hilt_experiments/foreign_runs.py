@@ -20,7 +20,8 @@ from hilt.tune import Feedback, Tuner
 from hilt.tune.metrics import trials_to_within
 from hilt_experiments.contenders import Contender, code_of
 from hilt_experiments.datasets import subject
-from hilt_experiments.foreign_worlds import WORLDS, foreign_datasets
+from hilt_experiments.drawn_worlds import drawn_worlds
+from hilt_experiments.foreign_worlds import WORLDS, World, foreign_datasets
 from hilt_experiments.problem import SharedTuningProblem
 from hilt_experiments.replay import Answers, Protocol, replay
 from hilt_experiments.shards import Row, Shard
@@ -33,15 +34,21 @@ _BLOCK = 4
 _OWN = "hilt"
 
 
-def shards_of(subjects: Sequence[DatasetKey], contenders: Sequence[Contender], seeds: int) -> list[Shard]:
-    """Return the shards of seeds 0..seeds-1: the first seeds of all spaces and tuners come first."""
+def shards_of(
+    subjects: Sequence[DatasetKey], contenders: Sequence[Contender], seeds: int, drawn: int | None = None
+) -> list[Shard]:
+    """Return the shards of seeds 0..seeds-1: the first seeds of all spaces and tuners come first.
+
+    The worlds are the named ones, or those of the generator's seed `drawn`.
+    """
+    more = () if drawn is None else (drawn,)
     shards = []
     for first in range(0, seeds, _BLOCK):
         for of in subjects:
             for contender in contenders:
                 facts = facts_of(of, contender)
                 for seed in range(first, min(first + _BLOCK, seeds)):
-                    arguments = (of.workload.name, str(of.checks), described(contender), seed, facts)
+                    arguments = (of.workload.name, str(of.checks), described(contender), seed, facts, *more)
                     shards.append(Shard("foreign", runs_on_worlds, (), arguments, False))
     return shards
 
@@ -57,14 +64,23 @@ def facts_of(of: DatasetKey, contender: Contender) -> str:
     """Return a hash of everything that runs depend on besides their arguments and this module."""
     of_the_home_board = ("memory", "timing_design")
     facts = {name: value for name, value in of.identity.items() if name not in of_the_home_board}
-    facts |= {"tuner": contender.code(), "worlds": code_of("hilt_experiments.foreign_worlds")}
+    facts |= {
+        "tuner": contender.code(),
+        "worlds": code_of("hilt_experiments.foreign_worlds") + code_of("hilt_experiments.drawn_worlds"),
+    }
     if contender.tuner == _OWN:
         facts |= {form: design_key(of.accelerator, form) for form in ("timing", "machine")}
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def runs_on_worlds(
-    subjects: Sequence[DatasetKey], workload: str, checks: str, described: str, seed: int, facts: str
+    subjects: Sequence[DatasetKey],
+    workload: str,
+    checks: str,
+    described: str,
+    seed: int,
+    facts: str,
+    drawn: int | None = None,
 ) -> list[Row]:
     """Return a row for each world: the trials to 1 % and to the best, the stated confidence, and its error.
 
@@ -75,10 +91,16 @@ def runs_on_worlds(
     of = subject(workload, checks=CheckLevel(checks))
     problem = problem_of(of)
     rows = []
-    for world, dataset in foreign_datasets(of).items():
-        row = {"level": checks, "workload": workload, "world": world, "family": WORLDS[world].family}
+    worlds = {world.name: world for world in worlds_of(drawn)}
+    for world, dataset in foreign_datasets(of, worlds_of(drawn)).items():
+        row = {"level": checks, "workload": workload, "world": world, "family": worlds[world].family}
         rows.append(row | {"tuner": contender.label, "seed": seed} | one_run(contender, problem, dataset, seed))
     return rows
+
+
+def worlds_of(drawn: int | None) -> tuple[World, ...]:
+    """Return the worlds of the generator's seed `drawn`, or the named ones."""
+    return tuple(WORLDS.values()) if drawn is None else drawn_worlds(drawn)
 
 
 @lru_cache(maxsize=1)

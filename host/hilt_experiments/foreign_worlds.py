@@ -1,4 +1,6 @@
-"""Machines of another structure than hilt's RTL, for evaluation alone: no tuner's defaults were set on their figures.
+"""Machines of another structure than hilt's RTL, for evaluation alone; those of a seed are in drawn_worlds.
+
+The named ones have figures of published designs and of machines like them, which the tuner's makers knew.
 
 A world gives the cycles of each instruction and the way the stages depend on each other. It keeps the valid
 configurations of the recorded space of the home board, and may add rules of its own that no compiler knows.
@@ -6,7 +8,7 @@ configurations of the recorded space of the home board, and may add rules of its
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -71,7 +73,7 @@ class World:
 
     name: str
     family: str
-    """`hls`, `chisel`, `serial`, `rules`, `noise` or `other`."""
+    """`hls`, `chisel`, `serial`, `rules`, `noise`, `other`, or the kind of a drawn world."""
     cycles: Cycles
     overlap: bool = True
     """True if the stages run side by side."""
@@ -202,7 +204,7 @@ WORLDS: dict[str, World] = {
 
 
 @lru_cache(maxsize=32)
-def foreign_datasets(subject: DatasetKey) -> dict[str, Dataset]:
+def foreign_datasets(subject: DatasetKey, worlds: tuple[World, ...] = tuple(WORLDS.values())) -> dict[str, Dataset]:
     """Return the dataset of the subject's space on every world, by the world's name.
 
     Worlds in which nothing is valid are left out. A layer of ResNet-18 at `tvm` takes some seconds.
@@ -210,9 +212,9 @@ def foreign_datasets(subject: DatasetKey) -> dict[str, Dataset]:
     found = subject.summarize_validity.verdicts
     rows = np.flatnonzero(found == Reason.OK)
     columns = subject.space.columns(rows)
-    cycles = _cycles(subject, rows, columns)
+    cycles = _cycles(subject, rows, columns, worlds)
     datasets = {}
-    for number, world in enumerate(WORLDS.values()):
+    for number, world in enumerate(worlds):
         taken = cycles[:, number] + world.overhead
         if world.factor is not None:
             taken = taken * world.factor(columns)
@@ -242,9 +244,8 @@ def _dataset(subject: DatasetKey, world: World, rows: npt.NDArray[np.int64], tak
     return Dataset(metadata, outcome, verdicts.astype(np.uint8), cycles)
 
 
-def _cycles(subject: DatasetKey, rows: npt.NDArray[np.int64], columns: Columns) -> Floats:
+def _cycles(subject: DatasetKey, rows: npt.NDArray[np.int64], columns: Columns, worlds: Sequence[World]) -> Floats:
     """Return the cycles (rows, worlds)."""
-    worlds = list(WORLDS.values())
     overlap = np.array([world.overlap for world in worlds])
     paths, cost = CriticalPaths(subject.accelerator), np.eye(len(worlds))
     parts = [np.zeros((0, len(worlds)))]

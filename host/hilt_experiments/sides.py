@@ -34,12 +34,12 @@ _TARGET_FALSE = 0.02
 
 
 def sides(bench: Bench) -> None:
-    """Hold the experiment: seeds of the generator are --seeds, ten worlds each in eight spaces."""
-    seeds = bench.seeds(2, 13)
+    """Hold the experiment: --seeds of the generator from --seed on, ten worlds each in eight spaces."""
+    seeds, first = bench.seeds(2, 13), bench.settings.seed or 0
     levels = bench.levels([CheckLevel.TVM, CheckLevel.COMPILER])
     names = bench.workloads(sorted({name for _, name in _SPACES}), sorted({name for _, name in _SPACES}))
     spaces = [subject(name, checks=checks) for checks, name in _SPACES if checks in levels and name in names]
-    rows = rows_of(shards_of(spaces, seeds), bench.settings.jobs, bench.report)
+    rows = rows_of(shards_of(spaces, range(first, first + seeds)), bench.settings.jobs, bench.report)
     bench.table("runs", rows)
     sure = [row for row in rows if row["confidence"] is not None and row["confidence"] >= _SURE]
     false = [row for row in sure if row["off"] is None or row["off"] > NEAR]
@@ -54,13 +54,13 @@ def sides(bench: Bench) -> None:
         bench.report(f"{row['workload']} {row['level']}, seed {row['seed']}: {row['side']}, {row['off']:.1%} off")
 
 
-def shards_of(spaces: Sequence[DatasetKey], seeds: int) -> list[Shard]:
-    """Return a shard for each space and seed 0..seeds-1 of the generator."""
+def shards_of(spaces: Sequence[DatasetKey], seeds: Sequence[int]) -> list[Shard]:
+    """Return a shard for each space and seed of the generator."""
     contender = Contender.of("hilt")
     shards = []
     for of in spaces:
         facts = facts_of(of, contender) + code_of("hilt_experiments.side_worlds")
-        for seed in range(seeds):
+        for seed in seeds:
             arguments = (of.workload.name, str(of.checks), described(contender), seed, facts)
             shards.append(Shard("sides", runs_on_sides, (), arguments, False))
     return shards

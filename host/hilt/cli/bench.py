@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hilt_experiments.catalogue import Experiment
 
 _WITH_ADDED_TUNERS = ("trials", "mismatch")
+_WITH_DRAWN_WORLDS = ("foreign", "certainty", "sides")
 
 
 Names = Annotated[list[str] | None, typer.Argument(help="Experiments of `hilt bench --list`.")]
@@ -30,6 +31,10 @@ Workloads = Annotated[str | None, typer.Option(metavar="A,B", help="Only these, 
 AddedTuners = Annotated[
     list[str] | None,
     typer.Option(help="Compare this tuner too: a name, or FILE.py:CLASS (experiments trials and mismatch)."),
+]
+WorldSeed = Annotated[
+    int | None,
+    typer.Option(min=0, help="Seed of the generator of worlds (experiments foreign, certainty and sides)."),
 ]
 Full = Annotated[bool, typer.Option("--full", help="As many runs and trials as the paper made.")]
 OneLevel = Annotated[
@@ -49,6 +54,7 @@ def bench(
     seeds: Seeds = None,
     workloads: Workloads = None,
     tuner: AddedTuners = None,
+    seed: WorldSeed = None,
     full: Full = False,
     checks: OneLevel = None,
     jobs: Jobs = 0,
@@ -75,7 +81,9 @@ def bench(
     chosen = tuple(workloads.split(",")) if workloads else None
     if tuner and (others := [name for name in names if name not in _WITH_ADDED_TUNERS]):
         raise typer.BadParameter(f"--tuner is for {' and '.join(_WITH_ADDED_TUNERS)}, not for {others[0]}")
-    settings = BenchSettings(seeds, chosen, full, jobs, checks, tuple(map(canonical_tuner, tuner or [])))
+    if seed is not None and (others := [name for name in names if name not in _WITH_DRAWN_WORLDS]):
+        raise typer.BadParameter(f"--seed is for {', '.join(_WITH_DRAWN_WORLDS)}, not for {others[0]}")
+    settings = BenchSettings(seeds, chosen, full, jobs, checks, tuple(map(canonical_tuner, tuner or [])), seed)
     folder = output or paths.home() / "experiments"
     results = {name: _held(name, entry, settings, folder / name, as_json) for name, entry in wanted.items()}
     if as_json:

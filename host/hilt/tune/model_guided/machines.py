@@ -20,7 +20,7 @@ from hilt.simulator.machine import MachineParameters
 from hilt.tune.model_guided import memories
 from hilt.tune.model_guided.analytic_model import AnalyticModel
 from hilt.tune.model_guided.prediction import Predictor
-from hilt.tune.model_guided.structural import COSTS, DEVIATION, USUAL_CYCLES, StructuralEstimate, Timing
+from hilt.tune.model_guided.structural import COSTS, DEVIATION, USUAL, StructuralEstimate, Timing
 from hilt.vta.accelerator import Accelerator
 
 Floats = npt.NDArray[np.float64]
@@ -32,15 +32,17 @@ _MOST_DIFFERENTIATED = 192
 """Rows of a structural machine that have exact derivatives."""
 _TWIN_CYCLES = 2.5e8
 """Cycles that the twin simulates at most for one set of derivatives: it takes about a nanosecond for each."""
-_OVERLAPPING, _SERIAL = 0.6, 0.25
-"""Prior weights of the structural families; the twin has 1."""
+_OTHER = 0.2
+"""Prior weight of each of the five other kinds of machines: together as much as the twin's 1."""
+_UNLIKE = 1.3
+"""Prior deviations from the usual machine at which each cost of an opening lies."""
+_OVERHEADS = frozenset({"instruction", "row", "stored row", "padding", "gemm turn", "alu turn", "alu micro-op"})
+"""Costs that decide between few large instructions and many small ones."""
 _HIGHEST_COST = 9.0
 """Logarithm of the highest cost in cycles of any kind of work."""
 _NAMES = {NEWER: "public HLS", OLDER: "public HLS, older build", CHISEL: "Chisel"}
-_WEIGHTS = {NEWER: 0.3, OLDER: 0.15, CHISEL: 0.15}
-"""Prior weights of a board whose accelerator has an interlock; the twin has 1."""
 _WITHOUT_INTERLOCK = 3.0
-"""Factor on the weights if it has none, as the public designs."""
+"""Factor on the weight of a public design if the board's accelerator has no interlock, as the public designs."""
 _OWN = 10.0
 """Prior weight of the machine that measurements of the board's own bitstream gave; the twin has 1."""
 _LEAST = 0.02
@@ -185,18 +187,13 @@ def _differences(machine: Machine, coordinates: Floats, around: Floats, steps: F
 
 def structural_families(timing: Timing, rough: StructuralEstimate, accelerator: Accelerator) -> list[StructuralMachine]:
     """Return the two families of unknown machines: with stages side by side, and in turn."""
-    costs = USUAL_CYCLES.copy()
-    costs[COSTS.index("byte")] = 1.1 / (accelerator.bus_bits / 8)
-    prior = np.log(costs)
-    slow_rows = np.log([20.0, 55.0, 35.0, 0.2, 1.0, 10.0, 1.0, 26.0, 0.1, 5.0, 0.01])
-    pipelined = np.log([6.0, 2.0, 2.0, 0.13, 0.1, 0.2, 1.0, 0.2, 1.0, 2.0, 0.01])
-    openings = np.stack((prior, slow_rows, pipelined))
+    prior = USUAL.copy()
+    prior[COSTS.index("byte")] -= np.log(accelerator.bus_bits / 8)
+    away = _UNLIKE * DEVIATION * np.array([name in _OVERHEADS for name in COSTS])
+    openings = np.stack((prior, prior + away, prior - away))
     return [
-        StructuralMachine(timing, rough, overlap, weight, name, prior, DEVIATION, openings, overlap)
-        for overlap, weight, name in (
-            (True, _OVERLAPPING, "overlapping stages"),
-            (False, _SERIAL, "stages in turn"),
-        )
+        StructuralMachine(timing, rough, overlap, _OTHER, name, prior, DEVIATION, openings, overlap)
+        for overlap, name in ((True, "overlapping stages"), (False, "stages in turn"))
     ]
 
 
@@ -225,7 +222,7 @@ def public_machines(timing: Timing, rough: StructuralEstimate, accelerator: Acce
     for key, parameters in shipped_builds().machines.items():
         prior = _log_costs(parameters)
         found.append(
-            StructuralMachine(timing, rough, True, factor * _WEIGHTS[key], _NAMES[key], prior, deviation, prior[None])
+            StructuralMachine(timing, rough, True, factor * _OTHER, _NAMES[key], prior, deviation, prior[None])
         )
     return found
 

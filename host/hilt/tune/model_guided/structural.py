@@ -7,7 +7,7 @@ tokens allow, or one after another.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -23,23 +23,31 @@ from hilt.vta.isa import MemoryType, Opcode
 
 Floats = npt.NDArray[np.float64]
 
-COSTS = (
-    "instruction",
-    "row",
-    "stored row",
-    "byte",
-    "padding",
-    "gemm turn",
-    "gemm micro-op",
-    "alu turn",
-    "alu micro-op",
-    "transfer",
-    "missed byte",
-)
-"""The kinds of work, each with a cost in cycles, that describe a machine of the family."""
-USUAL_CYCLES = np.array([12.0, 10.0, 8.0, 0.14, 0.3, 1.5, 1.0, 1.5, 1.0, 5.0, 0.01])
-"""Costs of an accelerator in programmable logic; every bus of eight bytes, whatever its width, is one of them."""
-DEVIATION = np.array([1.0, 1.2, 1.2, 0.6, 1.5, 1.3, 0.4, 1.3, 1.2, 1.2, 1.5])
+RANGES: Mapping[str, tuple[float, float]] = {
+    "instruction": (2.0, 64.0),  # decoding and tokens, to instructions that a bus of 32 bits fetches one by one
+    "row": (1.0, 100.0),  # one beat of a burst, to a whole DRAM latency (0.3 us at 333 MHz) that nothing hides
+    "stored row": (1.0, 80.0),  # the same, with posted writes
+    "byte": (0.5, 2.5),  # times a beat of the bus: twice as wide as assumed, to 40 % of its bandwidth
+    "padding": (0.05, 2.0),  # a row of zeros at once, to two cycles a tensor
+    "gemm turn": (0.1, 16.0),  # a loop that never drains, to a pipeline of that depth
+    "gemm micro-op": (0.5, 3.0),  # two a cycle, to an initiation interval of 3
+    "alu turn": (0.1, 16.0),
+    "alu micro-op": (0.25, 16.0),  # four vectors a cycle, to a lane at a time
+    "transfer": (1.0, 50.0),  # a request that is queued, to one that waits for its predecessor
+    "missed byte": (0.001, 0.1),  # no cache, to a tenth of a cycle
+}
+"""The kinds of work that describe a machine of the family, each with a range of cycles.
+
+It holds nine of ten accelerators in programmable logic: what clocks of 50 to 333 MHz, buses of 32 to 128 bits,
+pipelines and DRAM allow, whatever a design. No figure is that of a known machine.
+"""
+COSTS = tuple(RANGES)
+_NINE_OF_TEN = 1.645
+"""Deviations of a normal distribution on either side that hold nine of ten."""
+_LOGARITHMS = np.log(np.array(list(RANGES.values())))
+USUAL = np.asarray(_LOGARITHMS.mean(axis=1))
+"""Logarithms of the costs in the middle of their ranges; that of a byte is relative to a beat of the bus."""
+DEVIATION = np.asarray((_LOGARITHMS[:, 1] - _LOGARITHMS[:, 0]) / (2 * _NINE_OF_TEN))
 """Prior deviations of the logarithms of the costs."""
 _STEP = 0.1
 """Difference of logarithms for numerical derivatives of an estimate."""
