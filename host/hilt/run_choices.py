@@ -27,3 +27,10 @@ class SpaceName(StrEnum):
     """ML2Tuner's knobs (its Table 5)."""
     ROWS = "rows"
     """hilt's row programs, for machines where DMA rows, iterations and padding cost."""
+
+
+class DatasetForm(StrEnum):
+    """The form of a dataset's file for others: Kernel Tuner's cache, or CSV."""
+
+    KERNELTUNER = "kerneltuner"
+    CSV = "csv"

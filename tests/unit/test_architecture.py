@@ -78,7 +78,7 @@ def test_the_host_knows_only_the_boards_formats(path: Path) -> None:
 
 
 EXPERIMENTS = ROOT / "host" / "hilt_experiments"
-CALLERS_OF_EXPERIMENTS = {"cli/bench.py", "cli/dataset.py", "cli/glimpse.py"}
+CALLERS_OF_EXPERIMENTS = {"cli/bench.py", "cli/dataset.py", "cli/dataset_files.py", "cli/glimpse.py"}
 
 
 @pytest.mark.parametrize("path", sorted(EXPERIMENTS.rglob("*.py")), ids=lambda path: str(path.relative_to(EXPERIMENTS)))

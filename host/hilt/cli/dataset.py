@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hilt.cli import tables
+from hilt.cli.dataset_files import export_dataset, import_dataset, replay_dataset
 from hilt.cli.executors import executor
 from hilt.cli.experiments_extra import require_experiments
 from hilt.cli.formatting import print_json, time_text
@@ -25,6 +26,11 @@ application = typer.Typer(
     help="Datasets: the recorded outcome and cycles of a whole space. `--board dataset:NAME` tunes on one.",
     no_args_is_help=True,
 )
+
+
+application.command("export")(export_dataset)
+application.command("import")(import_dataset)
+application.command("replay")(replay_dataset)
 
 
 @application.command()

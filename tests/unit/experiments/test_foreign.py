@@ -124,7 +124,7 @@ def test_rows_are_of_every_world(datasets: dict[str, Dataset], monkeypatch: pyte
 
 def test_a_summary_has_quartiles_an_interval_and_a_p_value() -> None:
     def row(tuner: str, workload: str, trials: int | None) -> dict[str, object]:
-        fields = {"level": "tvm", "world": "chisel", "tuner": tuner, "workload": workload}
+        fields = {"level": "tvm", "world": "chisel", "family": "chisel", "tuner": tuner, "workload": workload}
         return fields | {"to_1%": trials, "to_0%": trials}
 
     rows = [row("autotvm", name, trials) for name in ("a", "b") for trials in (90, 100, 110, 120, 130)]

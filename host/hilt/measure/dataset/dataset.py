@@ -25,7 +25,7 @@ from hilt.simulator.device import MemoryModel
 from hilt.trial import Outcome, Result
 from hilt.vta.accelerator import Accelerator, IsaRevision, VTAParameters
 
-_LARGEST_METADATA = 1 << 20
+LARGEST_METADATA = 1 << 20
 _LARGEST_SPACE = 1 << 28
 _ARRAYS = ("outcome", "reason", "cycles")
 
@@ -92,9 +92,15 @@ class Dataset:
         """Return the dataset's key.
 
         Raises:
-            DatasetError: The compiler or the twin of today makes another key of it.
+            DatasetError: The compiler or the twin of today makes another key of it, or it was imported.
         """
-        identity, described = self.identity, self.metadata["subject"]
+        identity = self.identity
+        if "imported" in identity:
+            raise DatasetError(
+                f"dataset {self.name} is of another accelerator: no program of hilt's runs on it; "
+                f"`hilt dataset replay {self.name}` runs tuners on its records"
+            )
+        described = self.metadata["subject"]
         memory = identity["memory"]
         accelerator = Accelerator(
             VTAParameters.from_name(identity["parameters"]),
@@ -160,7 +166,7 @@ class Dataset:
         try:
             with np.load(path, allow_pickle=False) as file:
                 metadata = file["metadata"]
-                if metadata.nbytes > _LARGEST_METADATA or metadata.shape != ():
+                if metadata.nbytes > LARGEST_METADATA or metadata.shape != ():
                     raise DatasetError("its metadata are too large")
                 described = json.loads(str(metadata))
                 if described.get("schema") != SCHEMA:

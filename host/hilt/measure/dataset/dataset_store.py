@@ -29,6 +29,10 @@ class DatasetStore:
     def path_of(self, subject: DatasetKey) -> Path:
         return self.folder / f"{_file_name(subject.name)}.{subject.key[:_KEY_DIGITS]}{_SUFFIX}"
 
+    def path_of_imported(self, name: str) -> Path:
+        """Return the file of an imported landscape: its key is its name's, so a second import takes its place."""
+        return self.folder / f"{_file_name(name)}.{hashlib.sha256(name.encode()).hexdigest()[:_KEY_DIGITS]}{_SUFFIX}"
+
     def chunks_of(self, subjects: Sequence[DatasetKey]) -> Path:
         """Return the folder of the finished chunks of datasets that are built together."""
         key = hashlib.sha256(" ".join(subject.key for subject in subjects).encode()).hexdigest()

@@ -1,0 +1,113 @@
+"""Tuners on any recorded space, one of an accelerator that hilt has no compiler of included."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from hilt.measure.dataset import Dataset, DatasetStore
+from hilt.measure.dataset.recorded_space import ABSENT, is_imported, space_of
+from hilt.trial import Outcome
+from hilt.tune import Feedback, Tuner, TuningProblem
+from hilt.tune.metrics import trials_to_within
+from hilt_experiments.contenders import Contender
+from hilt_experiments.errors import ExperimentError
+from hilt_experiments.problem import SharedTuningProblem
+from hilt_experiments.replay import Protocol, replay
+
+NEAR = 0.01
+Row = dict[str, Any]
+
+
+class RecordedProblem(TuningProblem):
+    """The problem of an imported dataset: its space, and which configurations its restrictions leave.
+
+    There is no compiler and no timing model, so tuners that ask for either fail with ExperimentError. Those that go by
+    knobs run: random, grid, ga, autotvm, hw-aware, tuners of Optuna, SMAC and Kernel Tuner, and a user's own.
+    """
+
+    def __init__(self, dataset: Dataset) -> None:
+        self.__dict__.update(space=space_of(dataset), _dataset=dataset)
+
+    @cached_property
+    def compiles(self) -> npt.NDArray[np.bool_]:
+        """Whether the dataset has each configuration, (len(space),): others are refused before any trial."""
+        reasons: list[str] = self._dataset.metadata["reasons"]
+        absent = reasons.index(ABSENT) if ABSENT in reasons else len(reasons)
+        return np.asarray(self._dataset.reason != absent)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise ExperimentError(
+            f"the tuner asks for the {name} of a VTA workload, which an imported dataset does not have; "
+            "random, grid, ga, autotvm and hw-aware need none"
+        )
+
+
+class RestrictedTuner:
+    """A tuner whose proposals outside of `allowed` (n,) are answered at once as rejected: they are no trials."""
+
+    def __init__(self, tuner: Tuner, allowed: npt.NDArray[np.bool_]) -> None:
+        self._tuner = tuner
+        self._allowed = allowed
+
+    def ask(self, count: int) -> list[int]:
+        """Return indices, see hilt.tune.Tuner."""
+        found: list[int] = []
+        while len(found) < count and (asked := self._tuner.ask(count - len(found))):
+            refused = [index for index in asked if not self._allowed[index]]
+            if refused:
+                self._tuner.tell([Feedback(index, Outcome.REJECTED) for index in refused])
+            found += [index for index in asked if self._allowed[index]]
+        return found
+
+    def tell(self, feedback: Sequence[Feedback]) -> None:
+        """Take results, see hilt.tune.Tuner."""
+        self._tuner.tell(feedback)
+
+
+def open_dataset(name: str) -> tuple[Dataset, TuningProblem]:
+    """Return a dataset by the beginning of its name, and the problem of its space. Raises DatasetError."""
+    dataset = DatasetStore().find(name)
+    return dataset, problem_of(dataset)
+
+
+def problem_of(dataset: Dataset) -> TuningProblem:
+    """Return the problem of a dataset's space. Raises DatasetError where hilt's own is outdated."""
+    return RecordedProblem(dataset) if is_imported(dataset) else SharedTuningProblem.of_subject(dataset.subject())
+
+
+def replays(
+    dataset: Dataset, contender: Contender, protocol: Protocol, seeds: int, *, restricted: bool = False
+) -> list[Row]:
+    """Return a row for each seed: the trials to 1 % and the best found, in a run on the records.
+
+    With `restricted` the tuner's proposals that do not compile, or that the dataset lacks, are no trials.
+
+    Raises ExperimentError for a tuner that needs what the dataset lacks, TunerOptionError, UnknownTunerError.
+    """
+    problem = problem_of(dataset)
+    rows = []
+    for seed in range(seeds):
+        tuner = contender.make(problem, seed)
+        run = replay(RestrictedTuner(tuner, problem.compiles) if restricted else tuner, dataset, protocol)
+        latencies = dataset.microseconds[run.indices]
+        best = float(latencies.min(initial=np.inf))
+        rows.append(
+            {
+                "dataset": dataset.name,
+                "tuner": contender.label,
+                "seed": seed,
+                "trials": len(run.indices),
+                "to_1%": trials_to_within(latencies.tolist(), dataset.optimum, NEAR),
+                "best_microseconds": best if np.isfinite(best) else None,
+                "off": best / dataset.optimum - 1 if np.isfinite(best) else None,
+                "invalid": int((~dataset.valid[run.indices]).sum()),
+            }
+        )
+    return rows
