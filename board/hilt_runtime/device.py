@@ -10,7 +10,7 @@ from typing import Any, Dict, Optional
 import numpy as np
 
 from hilt_runtime.errors import DeviceError, MemoryNeededError, TargetError
-from hilt_runtime.isa import TABLE_OF_BUILD
+from hilt_runtime.isa import READ_PORTS_OF_BUILD, TABLE_OF_BUILD
 from hilt_runtime.register_protocol import DeviceRun, RegisterProtocol, ResetStuckError
 from hilt_runtime.registers import IDENTITY_VALUE, REGISTER_BYTES, Register
 
@@ -114,14 +114,15 @@ class PynqDevice(VtaDevice):
     def _described(self, target: Dict[str, Any]) -> str:
         """Return the parameters' name if the registers agree with it, else the registers' values.
 
-        The table is apart: a bundle that does not use it runs with and without.
+        Table and read ports are apart: a bundle that does not use the table runs with and without, and programs are
+        the same whatever the ports.
         """
         wanted = target.get("identity")
         if not wanted:
             return ""
         read = self._registers.read
         there = [read(Register.GEOMETRY), read(Register.BUFFER_SIZES), read(Register.BUILD)]
-        if there[:2] == wanted[:2] and not (there[2] ^ wanted[2]) & ~TABLE_OF_BUILD:
+        if there[:2] == wanted[:2] and not (there[2] ^ wanted[2]) & ~(TABLE_OF_BUILD | READ_PORTS_OF_BUILD):
             return str(target["parameters"])
         return "registers {}".format(" ".join("{:08x}".format(value) for value in there))
 

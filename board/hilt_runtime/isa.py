@@ -21,6 +21,8 @@ TOKEN_QUEUE_DEPTH = 1024
 TABLE_BYTES = 256
 TABLE_OF_BUILD = 1 << 13
 """The bit of the register `build` that says that the accelerator has the table."""
+READ_PORTS_OF_BUILD = 3 << 14
+"""The bits of the register `build` that hold the log2 of the read ports."""
 
 _NAME = re.compile(r"(\d{1,3})x(\d{1,3})_i8w8a32_(\d\d?)_(\d\d?)_(\d\d?)_(\d\d?)")
 _LARGEST_BATCH, _LARGEST_BLOCK, _LARGEST_DEPTH, _LARGEST_UOP_LOG = 16, 64, 1 << 16, 18

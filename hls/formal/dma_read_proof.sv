@@ -58,6 +58,8 @@ module dma_read_proof
     .row_last_i(start_i ? row_last_i : row_last_q),
     .rows_i(start_i ? rows_i : rows_q),
     .stride_i(start_i ? stride_i : stride_q),
+    .planes_i(16'd1),
+    .plane_stride_i('0),
     .beat_valid_o,
     .beat_ready_i,
     .beat_data_o,

@@ -55,6 +55,9 @@ PROOFS = {
     "token_queue": Proof("token_queue_proof", ("vta_token_queue",), 20, induction=3),
     "axil_regs": Proof("axil_regs_proof", (*_PACKAGES, "vta_axil_regs"), 10, ("axi4_lite_checker",)),
     "splitter_256": Proof("splitter_proof", _SPLITTER, 6, induction=3),
+    "splitter_planes": Proof(
+        "splitter_proof", _SPLITTER, 6, parameters={"MaxBurstBeats": 16, "Planes": 1}, induction=3
+    ),
     "splitter_16": Proof("splitter_proof", _SPLITTER, 6, parameters={"MaxBurstBeats": 16}, induction=3),
     "dma_read": Proof(
         *("dma_read_proof", (*_SPLITTER, "vta_dma_read"), 8, ("axi4_read_checker",)),

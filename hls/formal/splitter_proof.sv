@@ -3,12 +3,13 @@
 // vta_burst_splitter: the bursts are the block. In order, without a gap or an overlap, every row is
 // covered by bursts whose beats sum to the row's, no burst is longer than MaxBurstBeats or crosses
 // a 4 KiB boundary, and none is shorter than it must be. Any address, length, number of rows and
-// stride; the induction makes it hold at any time.
+// stride; the induction makes it hold at any time. With Planes, any number of planes of such rows.
 
 module splitter_proof
   import vta_pkg::*;
 #(
-  parameter int unsigned MaxBurstBeats = 256
+  parameter int unsigned MaxBurstBeats = 256,
+  parameter bit          Planes = 1'b0
 ) (
   input logic                    clk_i,
   input logic                    rst_ni,
@@ -18,6 +19,8 @@ module splitter_proof
   input logic [RowBeatsBits-1:0] row_last_i,
   input logic [            15:0] rows_i,
   input address_t                stride_i,
+  input logic [            15:0] planes_i,
+  input address_t                plane_stride_i,
   input logic                    next_i
 );
 
@@ -28,19 +31,24 @@ module splitter_proof
   // description holds still.
   logic valid_o;
   logic [RowBeatsBits-1:0] row_last_q;
-  address_t stride_q;
+  address_t stride_q, plane_stride_q;
+  logic [15:0] plane_rows_q;
   always_ff @(posedge clk_i) if (start_i) {row_last_q, stride_q} <= {row_last_i, stride_i};
+  always_ff @(posedge clk_i)
+    if (start_i) {plane_rows_q, plane_stride_q} <= {rows_i, plane_stride_i};
   always_comb begin
     if (!started_q) assume (!rst_ni);
     if (start_i) assume (!valid_o && rows_i != '0);
     if (start_i) assume (address_i[LogBusBytes-1:0] == '0 && stride_i[LogBusBytes-1:0] == '0);
     if (start_i) assume (row_last_i != '1);
+    if (start_i) assume (planes_i != '0 && plane_stride_i[LogBusBytes-1:0] == '0);
   end
 
   address_t address_o;
   logic [7:0] last_beat_o;
   vta_burst_splitter #(
-    .MaxBurstBeats(MaxBurstBeats)
+    .MaxBurstBeats(MaxBurstBeats),
+    .Planes(Planes)
   ) dut (
     .clk_i,
     .rst_ni,
@@ -48,32 +56,41 @@ module splitter_proof
     .start_i,
     .address_i,
     .row_last_i(start_i ? row_last_i : row_last_q),
-    .rows_i,
+    .rows_i(start_i ? rows_i : plane_rows_q),
     .stride_i(start_i ? stride_i : stride_q),
+    .planes_i,
+    .plane_stride_i(start_i ? plane_stride_i : plane_stride_q),
     .valid_o,
     .address_o,
     .last_beat_o,
     .next_i
   );
 
-  // What is left of the block: rows, beats of the row, and where they begin.
-  logic [15:0] rows_q;
+  // What is left of the block: planes, rows of the plane, beats of the row, and where they begin.
+  logic [15:0] planes_q, rows_q;
   logic [RowBeatsBits-1:0] left_q, beats;
-  address_t address_q, row_q, next_row;
+  address_t address_q, row_q, plane_q, next_row, next_plane;
   logic take;
   assign take = valid_o && next_i;
   assign beats = RowBeatsBits'(last_beat_o) + 1'b1;
-  assign next_row = row_q + stride_q;
+  assign next_plane = plane_q + plane_stride_q;
+  assign next_row = Planes && rows_q == 16'd1 ? next_plane : row_q + stride_q;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni || clear_i) begin
       rows_q <= '0;
     end else if (start_i) begin
+      planes_q <= Planes ? planes_i : 16'd1;
       rows_q <= rows_i;
       left_q <= row_last_i + 1'b1;
-      {address_q, row_q} <= {address_i, address_i};
+      {address_q, row_q, plane_q} <= {address_i, address_i, address_i};
     end else if (take && beats == left_q) begin
       rows_q <= rows_q - 1'b1;
+      if (rows_q == 16'd1 && planes_q != 16'd1) begin
+        planes_q <= planes_q - 1'b1;
+        rows_q <= plane_rows_q;
+        plane_q <= next_plane;
+      end
       left_q <= row_last_q + 1'b1;
       {address_q, row_q} <= {next_row, next_row};
     end else if (take) begin
@@ -103,6 +120,12 @@ module splitter_proof
         i_row : assert (dut.next_row_q == next_row);
         i_aligned : assert ({address_q[LogBusBytes-1:0], row_q[LogBusBytes-1:0]} == '0);
         assert (stride_q[LogBusBytes-1:0] == '0);
+        i_planes : assert (planes_q != '0 && (Planes || planes_q == 16'd1));
+        if (Planes) begin
+          i_plane : assert (dut.planes_left_q == planes_q && dut.next_plane_q == next_plane);
+          i_held : assert (plane_rows_q != '0 && rows_q <= plane_rows_q);
+          assert ({plane_q[LogBusBytes-1:0], plane_stride_q[LogBusBytes-1:0]} == '0);
+        end
       end
     end
     c_three_rows : cover (started_q && rst_ni && take && rows_q == 16'd1 && row_q != address_q

@@ -11,7 +11,7 @@
     !defined(VTA_LOG_BATCH) || !defined(VTA_LOG_BLOCK) || !defined(VTA_LOG_UOP_BUFF_SIZE) ||                      \
     !defined(VTA_LOG_INP_BUFF_SIZE) || !defined(VTA_LOG_WGT_BUFF_SIZE) || !defined(VTA_LOG_ACC_BUFF_SIZE) ||      \
     !defined(VTA_ISA_REVISION) || !defined(VTA_BUS_WIDTH) || !defined(VTA_HAZARD_INTERLOCK) ||                    \
-    !defined(VTA_INSN_QUEUE_DEPTH) || !defined(VTA_TABLE)
+    !defined(VTA_INSN_QUEUE_DEPTH) || !defined(VTA_TABLE) || !defined(VTA_READ_PORTS)
 #error "compile with the macros of Accelerator.defines()"
 #endif
 

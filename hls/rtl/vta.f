@@ -28,8 +28,9 @@ vta_dma_write.sv
 vta_issue.sv
 vta_out_buffer.sv
 vta_uop_buffer.sv
-// Level 3: GEMM and ALU.
+// Level 3: GEMM and ALU; what the load stage has for each port.
 vta_execute.sv
+vta_load_part.sv
 // Level 4: stages, which never instantiate one another.
 vta_compute.sv
 vta_fetch.sv

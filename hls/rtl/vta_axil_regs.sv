@@ -70,7 +70,7 @@ module vta_axil_regs
     8'(LogAccBuffSize), 8'(LogWgtBuffSize), 8'(LogInpBuffSize), 8'(LogUopBuffSize)
   };
   localparam logic [31:0] Build = {
-    18'd0, Table, HazardInterlock, 4'($clog2(BusBits)), 4'd0, 4'(IsaRevision)
+    16'd0, 2'(LogReadPorts), Table, HazardInterlock, 4'($clog2(BusBits)), 4'd0, 4'(IsaRevision)
   };
 
   // ---- Writes -----------------------------------------------------------------------------------

@@ -8,11 +8,15 @@
 // first in the next cycle, one a cycle while next_i is high. row_last_i (the beats of a row less
 // one), rows_i (at least 1) and stride_i must hold still from start_i on while valid_o is high;
 // address_i is aligned to the bus. clear_i forgets the rest.
+//
+// With Planes, so many such blocks (planes_i, at least 1) follow one another, plane_stride_i bytes
+// apart; rows_i, planes_i and plane_stride_i must hold still, too.
 
 module vta_burst_splitter
   import vta_pkg::*;
 #(
-  parameter int unsigned MaxBurstBeats = 256
+  parameter int unsigned MaxBurstBeats = 256,
+  parameter bit          Planes        = 1'b0
 ) (
   input  logic                    clk_i,
   input  logic                    rst_ni,
@@ -22,6 +26,8 @@ module vta_burst_splitter
   input  logic [RowBeatsBits-1:0] row_last_i,
   input  logic [            15:0] rows_i,
   input  address_t                stride_i,
+  input  logic [            15:0] planes_i,
+  input  address_t                plane_stride_i,
   output logic                    valid_o,
   output address_t                address_o,
   output logic [             7:0] last_beat_o,
@@ -39,7 +45,10 @@ module vta_burst_splitter
   beat_t last_beat_q, tail_q;  // of this burst, and of the last of its row; less one
   logic [RestBits-1:0] rest_q;  // bursts of the row after this one
   logic row_ends_q, last_row_q;
-  logic [15:0] rows_left_q;
+  logic [15:0] rows_left_q;  // of the plane
+  address_t next_plane_q;
+  logic [15:0] planes_left_q;
+  logic last_plane_q;
 
   assign address_o = address_q;
   assign last_beat_o = 8'(last_beat_q);
@@ -66,6 +75,9 @@ module vta_burst_splitter
         automatic beat_t offset = row_address[LogBusBytes+:ChunkBits];
         automatic logic [RowBeatsBits:0] last;
         automatic logic ends;  // the row is one burst
+        automatic logic begins_plane = start_i || (Planes && last_row_q);
+        automatic logic last_row = begins_plane ? rows_i == 16'd1 : rows_left_q == 16'd2;
+        automatic address_t next_plane = begins_plane ? row_address + plane_stride_i : next_plane_q;
         last = start_i ? last_of(address_i[LogBusBytes+:ChunkBits])
             : last_of(next_row_q[LogBusBytes+:ChunkBits]);
         // As the bursts that follow say, sooner.
@@ -77,10 +89,15 @@ module vta_burst_splitter
         rest_q <= last[RowBeatsBits:ChunkBits];
         row_ends_q <= ends;
         last_beat_q <= ends ? row_last_i[ChunkBits-1:0] : ~offset;
-        next_row_q <= row_address + stride_i;
-        rows_left_q <= start_i ? rows_i : rows_left_q - 1'b1;
-        last_row_q <= start_i ? rows_i == 16'd1 : rows_left_q == 16'd2;
-        valid_q <= start_i || !last_row_q;
+        next_row_q <= Planes && last_row ? next_plane : row_address + stride_i;
+        rows_left_q <= begins_plane ? rows_i : rows_left_q - 1'b1;
+        last_row_q <= last_row;
+        if (Planes && begins_plane) begin
+          next_plane_q <= next_plane;
+          planes_left_q <= start_i ? planes_i : planes_left_q - 1'b1;
+          last_plane_q <= start_i ? planes_i == 16'd1 : planes_left_q == 16'd2;
+        end
+        valid_q <= start_i || !last_row_q || (Planes && !last_plane_q);
       end else begin
         address_q <= {address_q[AddrBits-1:ChunkLsb] + 1'b1, {ChunkLsb{1'b0}}};
         rest_q <= rest_q - 1'b1;
@@ -101,7 +118,7 @@ module vta_burst_splitter
 `ifndef SYNTHESIS
   // verilog_format: off
   assert_start : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      start_i -> rows_i != '0 && address_i[LogBusBytes-1:0] == '0)
+      start_i -> rows_i != '0 && (!Planes || planes_i != '0) && address_i[LogBusBytes-1:0] == '0)
   else $error("vta_burst_splitter: an empty or unaligned block");
   assert_page : assert property (@(posedge clk_i) disable iff (!rst_ni)
       valid_q -> 13'(address_q[11:0]) + ((13'(last_beat_o) + 13'd1) << LogBusBytes) <= 13'd4096)
@@ -114,7 +131,8 @@ module vta_burst_splitter
       valid_q -> address_q[LogBusBytes-1:0] == '0 && next_row_q[LogBusBytes-1:0] == '0)
   else $error("a burst is not aligned to the bus");
   assert_flags : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      valid_q -> row_ends_q == (rest_q == '0) && last_row_q == (rows_left_q == 16'd1))
+      valid_q -> row_ends_q == (rest_q == '0) && last_row_q == (rows_left_q == 16'd1)
+      && (!Planes || last_plane_q == (planes_left_q == 16'd1)))
   else $error("vta_burst_splitter: a flag differs from its count");
   assert_end : assert property (@(posedge clk_i) disable iff (!rst_ni)
       valid_q -> (ChunkBits + 1)'(address_q[LogBusBytes+:ChunkBits]) + (ChunkBits + 1)'(last_beat_q)

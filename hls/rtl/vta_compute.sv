@@ -230,6 +230,8 @@ module vta_compute
     .row_last_i(dma_row_last_q),
     .rows_i(load_uop_q ? 16'd1 : transfer_q.y_size),
     .stride_i(dma_stride_q),
+    .planes_i(16'd1),
+    .plane_stride_i('0),
     .beat_valid_o(beat_valid),
     .beat_ready_i(beat_ready),
     .beat_data_o(beat_data),

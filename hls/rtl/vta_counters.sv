@@ -13,7 +13,7 @@ module vta_counters
   input  logic                 starved_i,
   input  logic                 stalled_i,
   input  logic                 beat_i,
-  input  logic [LogBusBytes:0] beat_bytes_i,
+  input  logic [BeatBytesBits-1:0] beat_bytes_i,
   input  logic                 retire_i,
   output logic [         63:0] busy_o,
   output logic [         63:0] starved_o,
@@ -24,7 +24,7 @@ module vta_counters
 
   // Inputs are registered: a count follows by a cycle.
   logic count_q, busy_1_q, starved_1_q, stalled_1_q, beat_1_q, retire_1_q;
-  logic [LogBusBytes:0] beat_bytes_1_q;
+  logic [BeatBytesBits-1:0] beat_bytes_1_q;
   logic [63:0] busy_q, starved_q, stalled_q, bytes_q, instructions_q;
 
   always_ff @(posedge clk_i) begin
@@ -66,15 +66,15 @@ module vta_counters
   always @(posedge clk_i) powered_q <= {powered_q[1:0], 1'b1};
 
   assert_beat : assert property (@(posedge clk_i) disable iff (!powered_q[2])
-      beat_i -> beat_bytes_i <= (LogBusBytes + 1)'(BusBytes))
-  else $error("a beat has more bytes than the bus");
+      beat_i -> beat_bytes_i <= BeatBytesBits'(ReadPorts * BusBytes))
+  else $error("a beat has more bytes than the buses");
   assert_clear : assert property (@(posedge clk_i) disable iff (!powered_q[2])
       $past(clear_i) -> {busy_o, starved_o, stalled_o, bytes_o, instructions_o} == '0)
   else $error("a counter was not cleared");
   assert_step : assert property (@(posedge clk_i) disable iff (!powered_q[2])
       !$past(clear_i) -> busy_o - $past(busy_o) <= 1 && starved_o - $past(starved_o) <= 1
       && stalled_o - $past(stalled_o) <= 1 && instructions_o - $past(instructions_o) <= 1
-      && bytes_o - $past(bytes_o) <= 64'(BusBytes))
+      && bytes_o - $past(bytes_o) <= 64'(ReadPorts * BusBytes))
   else $error("a counter jumped");
   // verilog_format: on
 `endif

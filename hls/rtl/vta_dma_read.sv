@@ -16,10 +16,11 @@ module vta_dma_read
   import vta_registers_pkg::*;
 #(
   parameter int unsigned MaxBurstBeats = 256,
-  parameter int unsigned MaxBursts = 32,
+  parameter int unsigned MaxBursts     = 32,
   // Enough for a beat a cycle from a memory of a thousand cycles; more would only make a soft reset
   // take longer.
-  parameter int unsigned MaxBeats = 1024
+  parameter int unsigned MaxBeats      = 1024,
+  parameter bit          Planes        = 1'b0
 ) (
   input  logic                    clk_i,
   input  logic                    rst_ni,
@@ -31,6 +32,8 @@ module vta_dma_read
   input  logic [RowBeatsBits-1:0] row_last_i,
   input  logic [            15:0] rows_i,
   input  address_t                stride_i,
+  input  logic [            15:0] planes_i,
+  input  address_t                plane_stride_i,
   // Its beats.
   output logic                    beat_valid_o,
   input  logic                    beat_ready_i,
@@ -60,7 +63,8 @@ module vta_dma_read
   logic [7:0] ask_last;
 
   vta_burst_splitter #(
-    .MaxBurstBeats(MaxBurstBeats)
+    .MaxBurstBeats(MaxBurstBeats),
+    .Planes(Planes)
   ) u_ask (
     .clk_i,
     .rst_ni,
@@ -70,6 +74,8 @@ module vta_dma_read
     .row_last_i,
     .rows_i,
     .stride_i,
+    .planes_i,
+    .plane_stride_i,
     .valid_o(ask_valid),
     .address_o(ask_address),
     .last_beat_o(ask_last),
@@ -146,7 +152,8 @@ module vta_dma_read
   assign unused_last = burst_last;
 
   vta_burst_splitter #(
-    .MaxBurstBeats(MaxBurstBeats)
+    .MaxBurstBeats(MaxBurstBeats),
+    .Planes(Planes)
   ) u_arrive (
     .clk_i,
     .rst_ni,
@@ -156,6 +163,8 @@ module vta_dma_read
     .row_last_i,
     .rows_i,
     .stride_i,
+    .planes_i,
+    .plane_stride_i,
     .valid_o(unused_valid),
     .address_o(burst_address),
     .last_beat_o(burst_last),

@@ -76,6 +76,8 @@ module vta_fetch
     .row_last_i(dma_row_last_q),
     .rows_i(16'd1),
     .stride_i('0),
+    .planes_i(16'd1),
+    .plane_stride_i('0),
     .beat_valid_o(dma_valid),
     .beat_ready_i(dma_ready),
     .beat_data_o(dma_data),

@@ -2,6 +2,9 @@
 //
 // The load stage: LOAD of INP and WGT. Pads of WGT loads are ignored, as the public hardware does.
 //
+// With two read ports each of them reads one half of every weight, both at once, and the first reads
+// the inputs. The halves of the buffer are written apart; a LOAD ends with the later one.
+//
 // Cycle costs of a LOAD: see docs/microarchitecture.md.
 
 module vta_load
@@ -29,9 +32,9 @@ module vta_load
   output logic                   inp_write_o,
   output logic [LogInpDepth-1:0] inp_index_o,
   output logic [    InpBits-1:0] inp_o,
-  output logic                   wgt_write_o,
-  output logic [LogWgtDepth-1:0] wgt_index_o,
-  output logic [    WgtBits-1:0] wgt_o,
+  output logic [ReadPorts-1:0]                  wgt_write_o,
+  output logic [ReadPorts-1:0][LogWgtDepth-1:0] wgt_index_o,
+  output logic [ReadPorts-1:0][WgtPartBits-1:0] wgt_o,
   // Faults and counters.
   output logic                   fault_o,
   output fault_e                 fault_code_o,
@@ -39,16 +42,18 @@ module vta_load
   output logic                   busy_o,
   output logic                   stalled_o,
   output logic                   beat_o,
+  output logic [BeatBytesBits-1:0] beat_bytes_o,
   output logic                   retire_o,
-  // AXI4 read.
+  // AXI4 read: the first port, and the second if there is one.
   output axi_read_req_t          axi_req_o,
   input  axi_read_rsp_t          axi_rsp_i,
-  input  logic [BusBits-1:0]     axi_rdata_i
+  input  logic [BusBits-1:0]     axi_rdata_i,
+  output axi_read_req_t          weights_req_o,
+  input  axi_read_rsp_t          weights_rsp_i,
+  input  logic [BusBits-1:0]     weights_rdata_i
 );
 
-  localparam int unsigned ElementBits = WgtBits > InpBits ? WgtBits : InpBits;
-  localparam int unsigned LogInpBeats = LogInpBytes - LogBusBytes;
-  localparam int unsigned LogWgtBeats = LogWgtBytes - LogBusBytes;
+  localparam int unsigned PieceBits = WgtPartBits > InpBits ? WgtPartBits : InpBits;
 
   // ---- Instruction ------------------------------------------------------------------------------
   logic take, done, sequencer_busy;
@@ -100,94 +105,125 @@ module vta_load
     end
   end
 
-  // ---- Memory -----------------------------------------------------------------------------------
-  logic beat_valid, beat_ready;
-  logic [BusBits-1:0] beat_data;
-  logic dma_fault;
-  fault_e dma_fault_code;
-  address_t dma_fault_address;
+  // ---- The parts of the LOAD --------------------------------------------------------------------
+  logic [ReadPorts-1:0] part_done, part_beat, part_write, part_zero, part_idle;
+  logic [ReadPorts-1:0] part_fault;
+  fault_e part_fault_code[ReadPorts];
+  address_t part_fault_address[ReadPorts];
+  logic [ReadPorts-1:0][SramIndexBits-1:0] index;
+  logic [PieceBits-1:0] piece;  // of the first part
 
-  logic dma_start_q;
-  address_t dma_address_q, dma_stride_q;
-  logic [RowBeatsBits-1:0] dma_row_last_q;
-  always_ff @(posedge clk_i) begin
-    dma_start_q <= 1'b0;
-    if (launch_q) begin
-      dma_start_q <= rst_ni && transfer_q.y_size != '0 && transfer_q.x_size != '0;
-      dma_address_q <= wgt_q ? block_address(wgt_addr_i, transfer_q.dram_base, LogWgtBytes)
-                             : block_address(inp_addr_i, transfer_q.dram_base, LogInpBytes);
-      dma_row_last_q <= (RowBeatsBits'(transfer_q.x_size) << (wgt_q ? LogWgtBeats
-          : LogInpBeats)) - 1'b1;
-      dma_stride_q <= address_t'(transfer_q.x_stride) << (wgt_q ? LogWgtBytes : LogInpBytes);
-    end
-  end
-
-  vta_dma_read u_dma (
+  vta_load_part #(
+    .Part(0),
+    .PieceBits(PieceBits)
+  ) u_first (
     .clk_i,
-    .rst_ni(bus_rst_ni),
+    .rst_ni,
+    .bus_rst_ni,
     .drain_i,
-    .idle_o,
-    .start_i(dma_start_q),
-    .address_i(dma_address_q),
-    .row_last_i(dma_row_last_q),
-    .rows_i(transfer_q.y_size),
-    .stride_i(dma_stride_q),
-    .beat_valid_o(beat_valid),
-    .beat_ready_i(beat_ready),
-    .beat_data_o(beat_data),
-    .beat_taken_i(beat_o),
-    .fault_o(dma_fault),
-    .fault_code_o(dma_fault_code),
-    .fault_address_o(dma_fault_address),
+    .idle_o(part_idle[0]),
+    .launch_i(launch_q),
+    .begin_i(begin_q),
+    .wgt_i(wgt_q),
+    .transfer_i(transfer_q),
+    .inp_addr_i,
+    .wgt_addr_i,
+    .done_o(part_done[0]),
+    .waiting_o(stalled_o),
+    .beat_o(part_beat[0]),
+    .write_o(part_write[0]),
+    .index_o(index[0]),
+    .zero_o(part_zero[0]),
+    .piece_o(piece),
+    .fault_o(part_fault[0]),
+    .fault_code_o(part_fault_code[0]),
+    .fault_address_o(part_fault_address[0]),
     .axi_req_o,
     .axi_rsp_i,
     .axi_rdata_i
   );
-  assign beat_o = beat_valid && beat_ready;
+
+  if (ReadPorts == 2) begin : g_second
+    logic unused_waiting;
+    vta_load_part #(
+      .Part(1),
+      .PieceBits(WgtPartBits)
+    ) u_second (
+      .clk_i,
+      .rst_ni,
+      .bus_rst_ni,
+      .drain_i,
+      .idle_o(part_idle[1]),
+      .launch_i(launch_q && wgt_q),
+      .begin_i(begin_q && wgt_q),
+      .wgt_i(1'b1),
+      .transfer_i(transfer_q),
+      .inp_addr_i,
+      .wgt_addr_i,
+      .done_o(part_done[1]),
+      .waiting_o(unused_waiting),
+      .beat_o(part_beat[1]),
+      .write_o(part_write[1]),
+      .index_o(index[1]),
+      .zero_o(part_zero[1]),
+      .piece_o(wgt_o[1]),
+      .fault_o(part_fault[1]),
+      .fault_code_o(part_fault_code[1]),
+      .fault_address_o(part_fault_address[1]),
+      .axi_req_o(weights_req_o),
+      .axi_rsp_i(weights_rsp_i),
+      .axi_rdata_i(weights_rdata_i)
+    );
+
+    // A part that is done waits for the other.
+    logic [1:0] done_q;
+    always_ff @(posedge clk_i) begin
+      done_q <= done_q | part_done;
+      if (!rst_ni || done || launch_q) done_q <= {launch_q && !wgt_q, 1'b0};
+    end
+    assign done = part_done != '0 && (part_done | done_q) == '1;
+`ifndef SYNTHESIS
+    // verilog_format: off
+    assert_once : assert property (@(posedge clk_i) disable iff (!rst_ni) (part_done & done_q) == '0)
+    else $error("a part of a LOAD ended twice");
+    cover_apart : cover property (@(posedge clk_i) rst_ni && done && part_done != '1 && wgt_q);
+    // verilog_format: on
+`endif
+  end else begin : g_one
+    logic unused_weights;
+    assign unused_weights = ^{weights_rsp_i, weights_rdata_i};
+    assign weights_req_o = '0;
+    assign done = part_done[0];
+  end
+  assign idle_o = part_idle == '1;
+  assign beat_o = part_beat != '0;
+
+  always_comb begin
+    beat_bytes_o = '0;
+    for (int p = 0; p < ReadPorts; p++)
+    if (part_beat[p]) beat_bytes_o = beat_bytes_o + BeatBytesBits'(BusBytes);
+  end
 
   // ---- Buffers ----------------------------------------------------------------------------------
-  logic write, zero, loader_fault;
-  logic [SramIndexBits-1:0] index;
-  logic [ElementBits-1:0] element;
+  assign inp_write_o = part_write[0] && !wgt_q;
+  assign inp_index_o = LogInpDepth'(index[0]);
+  assign inp_o = part_zero[0] ? '0 : piece[InpBits-1:0];
+  assign wgt_o[0] = piece[WgtPartBits-1:0];
+  for (genvar p = 0; p < ReadPorts; p++) begin : g_wgt
+    assign wgt_write_o[p] = part_write[p] && wgt_q;
+    assign wgt_index_o[p] = LogWgtDepth'(index[p]);
+  end
 
-  vta_block_loader #(
-    .ElementBits(ElementBits)
-  ) u_loader (
-    .clk_i,
-    .rst_ni,
-    .prepare_i(launch_q),
-    .start_i(begin_q),
-    .sram_base_i(transfer_q.sram_base),
-    .y_size_i(transfer_q.y_size),
-    .x_size_i(transfer_q.x_size),
-    .y_pad_0_i(transfer_q.y_pad_0),
-    .y_pad_1_i(transfer_q.y_pad_1),
-    .x_pad_0_i(transfer_q.x_pad_0),
-    .x_pad_1_i(transfer_q.x_pad_1),
-    .log_beats_i(wgt_q ? 4'(LogWgtBeats) : 4'(LogInpBeats)),
-    .depth_i(wgt_q ? SramIndexBits'(WgtDepth) : SramIndexBits'(InpDepth)),
-    .done_o(done),
-    .waiting_o(stalled_o),
-    .fault_o(loader_fault),
-    .beat_valid_i(beat_valid),
-    .beat_ready_o(beat_ready),
-    .beat_data_i(beat_data),
-    .write_o(write),
-    .index_o(index),
-    .zero_o(zero),
-    .element_o(element)
-  );
-
-  assign inp_write_o = write && !wgt_q;
-  assign inp_index_o = LogInpDepth'(index);
-  assign inp_o = zero ? '0 : element[InpBits-1:0];
-  assign wgt_write_o = write && wgt_q;
-  assign wgt_index_o = LogWgtDepth'(index);
-  assign wgt_o = element[WgtBits-1:0];
-
-  assign fault_o = dma_fault || loader_fault;
-  assign fault_code_o = loader_fault ? (wgt_q ? FaultWgt : FaultInp) : dma_fault_code;
-  assign fault_address_o = loader_fault ? address_t'(index) : dma_fault_address;
+  // Of faults in one cycle that of the first part is kept.
+  always_comb begin
+    fault_o = part_fault != '0;
+    fault_code_o = part_fault_code[0];
+    fault_address_o = part_fault_address[0];
+    if (!part_fault[0]) begin
+      fault_code_o = part_fault_code[ReadPorts-1];
+      fault_address_o = part_fault_address[ReadPorts-1];
+    end
+  end
 
 `ifndef SYNTHESIS
   // verilog_format: off
@@ -195,12 +231,16 @@ module vta_load
   assert_beat : assert property (@(posedge clk_i) disable iff (!rst_ni) beat_o -> busy_o)
   else $error("data arrives for no instruction");
   assert_write : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      inp_write_o || wgt_write_o -> busy_o && !(inp_write_o && wgt_write_o))
+      inp_write_o || wgt_write_o != '0 -> busy_o && !(inp_write_o && wgt_write_o != '0))
   else $error("a buffer is written by no instruction, or two are by one");
-  assert_no_pads : assert property (@(posedge clk_i) disable iff (!rst_ni) wgt_write_o -> !zero)
+  assert_no_pads : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      (wgt_write_o & part_zero) == '0)
   else $error("a weight is padded");
-  cover_pad : cover property (@(posedge clk_i) rst_ni && inp_write_o && zero);
-  cover_fault : cover property (@(posedge clk_i) rst_ni && loader_fault && !drain_i);
+  assert_parts : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      wgt_q || part_done >> 1 == '0)
+  else $error("the second port loads inputs");
+  cover_pad : cover property (@(posedge clk_i) rst_ni && inp_write_o && part_zero[0]);
+  cover_fault : cover property (@(posedge clk_i) rst_ni && fault_o && !drain_i);
   // verilog_format: on
 `endif
 

@@ -45,6 +45,9 @@
 `ifndef VTA_TABLE
 `define VTA_TABLE 1
 `endif
+`ifndef VTA_READ_PORTS
+`define VTA_READ_PORTS 1
+`endif
 `ifndef VTA_INSN_QUEUE_DEPTH
 `define VTA_INSN_QUEUE_DEPTH 512
 `endif
@@ -71,6 +74,9 @@ package vta_pkg;
   localparam int unsigned LogBusBytes = $clog2(BusBytes);
   localparam bit HazardInterlock = `VTA_HAZARD_INTERLOCK != 0;
   localparam bit Table = `VTA_TABLE != 0;  // of 256 bytes, on the way to the store
+  // The load stage reads weights over so many AXI4 masters: each reads its part of every element.
+  localparam int unsigned ReadPorts = `VTA_READ_PORTS;
+  localparam int unsigned LogReadPorts = $clog2(ReadPorts);
   localparam int unsigned InsnQueueDepth = `VTA_INSN_QUEUE_DEPTH;
   localparam int unsigned TokenQueueDepth = 1024;  // as the public boards (TVM_FACTS.md section 3)
 
@@ -90,6 +96,8 @@ package vta_pkg;
   localparam int unsigned UopBits = 8 << LogUopBytes;
   localparam int unsigned InpBits = 8 << LogInpBytes;
   localparam int unsigned WgtBits = 8 << LogWgtBytes;
+  localparam int unsigned LogWgtPartBytes = LogWgtBytes - LogReadPorts;
+  localparam int unsigned WgtPartBits = WgtBits / ReadPorts;
   localparam int unsigned AccBits = 8 << LogAccBytes;
   localparam int unsigned OutBits = 8 << LogOutBytes;
   localparam int unsigned AmountBits = 5 * Batch * Block;  // of shifts
@@ -180,6 +188,8 @@ package vta_pkg;
       (LogAccDepth > LogInpDepth ? (LogAccDepth > LogWgtDepth ? LogAccDepth : LogWgtDepth)
                                  : (LogInpDepth > LogWgtDepth ? LogInpDepth : LogWgtDepth));
   localparam int unsigned IndexBits = IterBits + MaxFactorBits + 2;
+  // Bytes that a stage moves in a cycle.
+  localparam int unsigned BeatBytesBits = LogBusBytes + 1 + LogReadPorts;
   // A row of a block in beats: 16 bits of x_size, of the largest element.
   localparam int unsigned RowBeatsBits = 32;
   // A position in a block: 16 bits of sram_base and as many elements as end past every buffer.

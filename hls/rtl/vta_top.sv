@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The accelerator: four stages joined by instruction queues, token queues and buffers, an AXI4-Lite
-// slave for its registers, three AXI4 read masters and one AXI4 write master.
+// slave for its registers, three AXI4 read masters, or four, and one AXI4 write master.
 //
 // Ports of a bus have the names that tools recognise (m_axi_fetch_araddr), not ours. Each master
 // has one ID: responses come in order. Addresses and data of a master are independent of the
@@ -67,6 +67,20 @@ module vta_top
   input  logic                m_axi_load_rlast,
   input  logic                m_axi_load_rvalid,
   output logic                m_axi_load_rready,
+  // AXI4 read master: the second of the load stage, if there is one; else it asks for nothing.
+  output logic [AddrBits-1:0] m_axi_weights_araddr,
+  output logic [7:0]          m_axi_weights_arlen,
+  output logic [2:0]          m_axi_weights_arsize,
+  output logic [1:0]          m_axi_weights_arburst,
+  output logic [3:0]          m_axi_weights_arcache,
+  output logic [2:0]          m_axi_weights_arprot,
+  output logic                m_axi_weights_arvalid,
+  input  logic                m_axi_weights_arready,
+  input  logic [BusBits-1:0]  m_axi_weights_rdata,
+  input  logic [1:0]          m_axi_weights_rresp,
+  input  logic                m_axi_weights_rlast,
+  input  logic                m_axi_weights_rvalid,
+  output logic                m_axi_weights_rready,
   // AXI4 read master: compute.
   output logic [AddrBits-1:0] m_axi_compute_araddr,
   output logic [7:0]          m_axi_compute_arlen,
@@ -358,12 +372,14 @@ module vta_top
   );
 
   // ---- Stages -----------------------------------------------------------------------------------
-  axi_read_req_t fetch_req, load_req, compute_req;
-  axi_read_rsp_t fetch_rsp, load_rsp, compute_rsp;
+  axi_read_req_t fetch_req, load_req, weights_req, compute_req;
+  axi_read_rsp_t fetch_rsp, load_rsp, weights_rsp, compute_rsp;
   axi_write_req_t store_req;
   axi_write_rsp_t store_rsp;
   logic busy[Stages], stalled[Stages], starved[Stages], beat[Stages];
   logic [LogBusBytes:0] compute_beat_bytes;
+  logic [BeatBytesBits-1:0] load_beat_bytes;
+  logic [Stages-1:0][BeatBytesBits-1:0] beat_bytes;
   logic [31:0] illegal_number, illegal_store_number;
 
   vta_fetch u_fetch (
@@ -401,14 +417,16 @@ module vta_top
   );
 
   // Buffers between the stages.
-  logic inp_write, wgt_write, operand_read, out_read;
+  logic inp_write, operand_read, out_read;
+  logic [ReadPorts-1:0] wgt_write;
   logic [LogInpDepth-1:0] inp_write_index, inp_read_index;
-  logic [LogWgtDepth-1:0] wgt_write_index, wgt_read_index;
+  logic [ReadPorts-1:0][LogWgtDepth-1:0] wgt_write_index;
+  logic [LogWgtDepth-1:0] wgt_read_index;
   banks_t out_write;
   rows_t out_write_row;
   logic [LogAccDepth-1:0] out_read_index;
   logic [InpBits-1:0] inp_write_data, inp_read_data;
-  logic [WgtBits-1:0] wgt_write_data, wgt_read_data;
+  logic [ReadPorts-1:0][WgtPartBits-1:0] wgt_write_data, wgt_read_data;
   logic [OutBits-1:0] out_write_data[AccBanks], out_read_data;
 
   vta_load u_load (
@@ -439,10 +457,14 @@ module vta_top
     .busy_o(busy[1]),
     .stalled_o(stalled[1]),
     .beat_o(beat[1]),
+    .beat_bytes_o(load_beat_bytes),
     .retire_o(retire[1]),
     .axi_req_o(load_req),
     .axi_rsp_i(load_rsp),
-    .axi_rdata_i(m_axi_load_rdata)
+    .axi_rdata_i(m_axi_load_rdata),
+    .weights_req_o(weights_req),
+    .weights_rsp_i(weights_rsp),
+    .weights_rdata_i(m_axi_weights_rdata)
   );
 
   vta_compute u_compute (
@@ -535,18 +557,20 @@ module vta_top
     .data_o(inp_read_data)
   );
 
-  vta_ram #(
-    .Width(WgtBits),
-    .Depth(WgtDepth)
-  ) u_wgt (
-    .clk_i(clk),
-    .write_i(wgt_write),
-    .write_index_i(wgt_write_index),
-    .data_i(wgt_write_data),
-    .read_i(operand_read),
-    .read_index_i(wgt_read_index),
-    .data_o(wgt_read_data)
-  );
+  for (genvar p = 0; p < ReadPorts; p++) begin : g_wgt
+    vta_ram #(
+      .Width(WgtPartBits),
+      .Depth(WgtDepth)
+    ) u_wgt (
+      .clk_i(clk),
+      .write_i(wgt_write[p]),
+      .write_index_i(wgt_write_index[p]),
+      .data_i(wgt_write_data[p]),
+      .read_i(operand_read),
+      .read_index_i(wgt_read_index),
+      .data_o(wgt_read_data[p])
+    );
+  end
 
   vta_out_buffer u_out (
     .clk_i(clk),
@@ -564,6 +588,10 @@ module vta_top
     assign starved[s] = !busy[s];
   end
 
+  assign beat_bytes[0] = BeatBytesBits'(BusBytes);
+  assign beat_bytes[1] = load_beat_bytes;
+  assign beat_bytes[2] = BeatBytesBits'(compute_beat_bytes);
+  assign beat_bytes[3] = BeatBytesBits'(BusBytes);
   for (genvar s = 0; s < Stages; s++) begin : g_counters
     vta_counters u_counters (
       .clk_i(clk),
@@ -573,7 +601,7 @@ module vta_top
       .starved_i(starved[s]),
       .stalled_i(stalled[s]),
       .beat_i(beat[s]),
-      .beat_bytes_i(s == 2 ? compute_beat_bytes : (LogBusBytes + 1)'(BusBytes)),
+      .beat_bytes_i(beat_bytes[s]),
       .retire_i(retire[s]),
       .busy_o(busy_count[s]),
       .starved_o(starved_count[s]),
@@ -608,6 +636,18 @@ module vta_top
   assign m_axi_load_arburst = AxiBurstIncr;
   assign m_axi_load_arcache = AxiCache;
   assign m_axi_load_arprot = '0;
+  assign m_axi_weights_araddr = weights_req.araddr;
+  assign m_axi_weights_arlen = weights_req.arlen;
+  assign m_axi_weights_arvalid = weights_req.arvalid;
+  assign m_axi_weights_rready = weights_req.rready;
+  assign weights_rsp.arready = m_axi_weights_arready;
+  assign weights_rsp.rresp = m_axi_weights_rresp;
+  assign weights_rsp.rlast = m_axi_weights_rlast;
+  assign weights_rsp.rvalid = m_axi_weights_rvalid;
+  assign m_axi_weights_arsize = 3'(LogBusBytes);
+  assign m_axi_weights_arburst = AxiBurstIncr;
+  assign m_axi_weights_arcache = AxiCache;
+  assign m_axi_weights_arprot = '0;
   assign m_axi_compute_araddr = compute_req.araddr;
   assign m_axi_compute_arlen = compute_req.arlen;
   assign m_axi_compute_arvalid = compute_req.arvalid;
@@ -650,6 +690,9 @@ module vta_top
   end
   if (AccDepth < 4) begin : g_check_banks
     $error("vta_top: a bank of the accumulator needs two rows; raise LOG_ACC_BUFF_SIZE");
+  end
+  if (ReadPorts != 1 && ReadPorts != 2) begin : g_check_ports
+    $error("vta_top: VTA_READ_PORTS must be 1 or 2");
   end
   if (IsaRevision > 2) begin : g_check_isa
     $error("vta_top: VTA_ISA_REVISION must be 0 (A), 1 (B) or 2 (wide)");

@@ -8,9 +8,6 @@
 namespace vta {
 namespace {
 
-constexpr uint32_t kWritePort = MemoryPorts::kReadPorts;
-constexpr uint32_t kPorts = kWritePort + 1;
-
 uint64_t splitmix64(uint64_t &state) {
   uint64_t z = (state += 0x9E3779B97F4A7C15u);
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -26,9 +23,9 @@ MemoryPorts::MemoryPorts(const vta_memory_model &model, const PhysicalMemory &me
       write_latency_(std::max(1u, model.write_latency)),
       jitter_(model.jitter) {
   const bool bus = model.bandwidth_numerator == 0;
-  income_ = bus ? kBusBytes : model.bandwidth_numerator;
+  income_ = bus ? kReadPorts * kBusBytes : model.bandwidth_numerator;
   beat_cost_ = uint64_t{kBusBytes} * (bus ? 1 : model.bandwidth_denominator);
-  for (uint32_t port = 0; port < kReadPorts; ++port) generators_[port] = uint64_t{model.seed} << 8 | port;
+  for (uint32_t port = 0; port < kReadMasters; ++port) generators_[port] = uint64_t{model.seed} << 8 | port;
 }
 
 uint64_t MemoryPorts::latency(uint32_t port) {
@@ -36,7 +33,7 @@ uint64_t MemoryPorts::latency(uint32_t port) {
 }
 
 bool MemoryPorts::wants_beat(uint32_t port) {
-  if (port == kWritePort) return write.data_valid && !write_bursts_.empty();
+  if (port == kStoreMaster) return write.data_valid && !write_bursts_.empty();
   auto &bursts = read_bursts_[port];
   return !reads[port].data_valid && !bursts.empty() && bursts.front().ready <= cycle_;
 }
@@ -58,22 +55,32 @@ void MemoryPorts::present_read(uint32_t port) {
   if (--burst.beats == 0) bursts.pop();
 }
 
+// Moves a beat of the port, for which there is bandwidth; true where it is read.
+bool MemoryPorts::move(uint32_t port) {
+  credit_ -= beat_cost_;
+  turns_.moved(port);
+  if (port != kStoreMaster) {
+    present_read(port);
+    return true;
+  }
+  write.data_ready = true;
+  return false;
+}
+
 bool MemoryPorts::present() {
   credit_ = std::min(credit_ + income_, income_ + beat_cost_);
   write.data_ready = false;
-  bool wanting[kPorts], any = false;
-  for (uint32_t port = 0; port < kPorts; ++port) any |= wanting[port] = wants_beat(port);
+  bool wanting[kMasters], any = false;
+  for (uint32_t port = 0; port < kMasters; ++port) any |= wanting[port] = wants_beat(port);
   bool presented = false;
-  for (uint32_t n = 0, port = turn_; any && n < kPorts && credit_ >= beat_cost_; ++n, port = (port + 1) % kPorts) {
-    if (!wanting[port]) continue;
-    if (port == kWritePort) {
-      write.data_ready = true;
-    } else {
-      present_read(port);
-      presented = true;
-    }
-    credit_ -= beat_cost_;
-    turn_ = (port + 1) % kPorts;
+  if (any) {
+    bool used[kChannels]{};
+    const Turns turns = turns_;
+    turns.in_order([&](uint32_t port) {
+      if (!wanting[port] || used[channel_of(port)] || credit_ < beat_cost_) return;
+      used[channel_of(port)] = true;
+      presented |= move(port);
+    });
   }
   write.response_valid = !responses_.empty() && responses_.front().ready <= cycle_;
   if (write.response_valid) write.response = responses_.front().response;
@@ -81,7 +88,7 @@ bool MemoryPorts::present() {
 }
 
 void MemoryPorts::transfer() {
-  for (uint32_t port = 0; port < kReadPorts; ++port) {
+  for (uint32_t port = 0; port < kReadMasters; ++port) {
     ReadPort &from = reads[port];
     if (from.data_valid && from.data_ready) from.data_valid = false;
     if (from.address_valid) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The timing of the memory behind the accelerator's AXI4 ports: three read ports and one write port share its
-// bandwidth. Deterministic in the memory model and the sequence of requests.
+// The timing of the memory behind the accelerator's AXI4 masters, which share its bandwidth and its ports
+// (memory_channels.h). Deterministic in the memory model and the sequence of requests.
 //
 // An address is always accepted. The first beat of a read burst is on the bus `read_latency` cycles after its address
-// was accepted, plus a draw of the port's own generator, and never before the bursts that the port asked for earlier.
+// was accepted, plus a draw of the master's own generator, and never before the bursts that it asked for earlier.
 // A cycle brings bandwidth for `numerator / denominator` bytes, and may save one beat's worth of it for the next
-// cycle; a beat, read or written, takes the bus width from it, and a port moves at most one beat a cycle. Ports take
+// cycle; a beat, read or written, takes the bus width from it, and a channel moves at most one beat a cycle. They take
 // turns, beginning after the one that moved a beat last. A write burst is answered `write_latency` cycles after its last
 // beat. An address outside the memory is answered with DECERR and reads as zeros.
 #ifndef HILT_SIM_MEMORY_PORTS_H
@@ -15,6 +15,7 @@
 #include <array>
 #include <cstdint>
 
+#include "memory_channels.h"
 #include "physical_memory.h"
 #include "vta_sim.h"
 
@@ -69,8 +70,7 @@ class MemoryPorts {
  public:
   MemoryPorts(const vta_memory_model &model, const PhysicalMemory &memory);
 
-  static constexpr uint32_t kReadPorts = 3;
-  std::array<ReadPort, kReadPorts> reads;
+  std::array<ReadPort, kReadMasters> reads;
   WritePort write;
 
   // Before a clock edge, the accelerator's side of the ports set: sets the memory's side. True where a beat of a read
@@ -96,15 +96,16 @@ class MemoryPorts {
 
   void present_read(uint32_t port);
   bool wants_beat(uint32_t port);
+  bool move(uint32_t port);
   uint64_t latency(uint32_t port);
 
   const PhysicalMemory &memory_;
   uint64_t read_latency_, write_latency_, jitter_;
   uint64_t income_, beat_cost_, credit_ = 0;  // bandwidth, in bytes x denominator
   uint64_t cycle_ = 0;
-  uint32_t turn_ = 0;  // the port that is asked first
-  std::array<uint64_t, kReadPorts> generators_{}, last_ready_{};
-  std::array<BurstQueue<ReadBurst>, kReadPorts> read_bursts_;
+  Turns turns_;
+  std::array<uint64_t, kReadMasters> generators_{}, last_ready_{};
+  std::array<BurstQueue<ReadBurst>, kReadMasters> read_bursts_;
   BurstQueue<WriteBurst> write_bursts_;
   BurstQueue<Response> responses_;
 };

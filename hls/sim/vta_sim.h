@@ -36,7 +36,7 @@ typedef struct vta_memory_model {
   uint64_t memory_bytes;
   uint32_t read_latency;           /* cycles from accepted read address to its first beat */
   uint32_t write_latency;          /* cycles from last write beat to the response */
-  uint32_t bandwidth_numerator;    /* bytes = cycles * numerator / denominator, shared by all ports; 0: bus width a cycle */
+  uint32_t bandwidth_numerator;    /* bytes = cycles * numerator / denominator, shared by all ports; 0: bus width of each read port a cycle */
   uint32_t bandwidth_denominator;
   uint32_t jitter;                 /* largest extra read latency, drawn uniformly from a seeded generator */
   uint32_t seed;

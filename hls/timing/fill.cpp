@@ -20,7 +20,7 @@ Fill fill_of(const Transfer &transfer, const LoadedBuffer &buffer) {
   const uint64_t room = buffer.depth - std::min(transfer.sram_base, buffer.depth);
 
   Fill fill{};
-  fill.log_element_beats = log2_floor(buffer.element_bytes / kBusBytes);
+  fill.log_element_beats = log2_floor(buffer.part_bytes / kBusBytes);
   fill.write_delay = 1;
   fill.row_elements = transfer.x_size;
   fill.elements = rows * columns;
@@ -51,6 +51,13 @@ Fill fill_of(const Transfer &transfer, const LoadedBuffer &buffer) {
 Block block_of(const Transfer &transfer, uint32_t element_bytes) {
   return {uint64_t{transfer.dram_base} * element_bytes, uint64_t{transfer.x_size} * element_bytes / kBusBytes,
           transfer.y_size, uint64_t{transfer.x_stride} * element_bytes};
+}
+
+Block block_of(const Transfer &transfer, const LoadedBuffer &buffer) {
+  if (buffer.part_bytes == buffer.element_bytes) return block_of(transfer, buffer.element_bytes);
+  const uint64_t bytes = buffer.element_bytes;
+  return {transfer.dram_base * bytes, buffer.part_bytes / kBusBytes, transfer.x_size, bytes,
+          transfer.y_size, transfer.x_stride * bytes};
 }
 
 }  // namespace vta

@@ -7,14 +7,19 @@
 #include "bursts.h"
 #include "cycle.h"
 #include "instruction.h"
+#include "memory_channels.h"
 
 namespace vta {
 
 struct LoadedBuffer {
   uint32_t element_bytes, depth;
-  bool pads;       // or they are ignored
-  uint32_t fault;  // the fault code of an index past it
+  bool pads;            // or they are ignored
+  uint32_t fault;       // the fault code of an index past it
+  uint32_t part_bytes;  // of an element, over one port
 };
+
+// Of a weight.
+constexpr uint32_t kWgtPartBytes = kWgtBytes / kReadPorts;
 
 // Where beats go. Pads are counted in elements, which are written one a cycle.
 struct Fill {
@@ -29,6 +34,8 @@ struct Fill {
 // `fill.elements` may be 0: then `fill.lead` elements are written, all pads, and a fault follows if `past`.
 Fill fill_of(const Transfer &transfer, const LoadedBuffer &buffer);
 Block block_of(const Transfer &transfer, uint32_t element_bytes);
+// Of the elements' first parts.
+Block block_of(const Transfer &transfer, const LoadedBuffer &buffer);
 
 }  // namespace vta
 

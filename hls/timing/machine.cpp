@@ -31,14 +31,10 @@ constexpr uint32_t kFaultUop = VTA_FAULT_UOP_INDEX,
                    kFaultOut = VTA_FAULT_OUT_INDEX,
                    kFaultIllegal = VTA_FAULT_ILLEGAL_INSTRUCTION;
 
-constexpr LoadedBuffer kInpBuffer{kInpBytes, kInpDepth, true,
-                   kFaultInp};
-constexpr LoadedBuffer kWgtBuffer{kWgtBytes, kWgtDepth, false,
-                   kFaultWgt};
-constexpr LoadedBuffer kAccBuffer{kAccBytes, kAccDepth, true,
-                   kFaultAcc};
-constexpr LoadedBuffer kAcc8Buffer{kAcc8Bytes, kAccDepth, true,
-                   kFaultAcc};
+constexpr LoadedBuffer kInpBuffer{kInpBytes, kInpDepth, true, kFaultInp, kInpBytes};
+constexpr LoadedBuffer kWgtBuffer{kWgtBytes, kWgtDepth, false, kFaultWgt, kWgtPartBytes};
+constexpr LoadedBuffer kAccBuffer{kAccBytes, kAccDepth, true, kFaultAcc, kAccBytes};
+constexpr LoadedBuffer kAcc8Buffer{kAcc8Bytes, kAccDepth, true, kFaultAcc, kAcc8Bytes};
 
 enum StageNumber : uint32_t { kLoadStage = 1, kComputeStage = 2, kStoreStage = 3 };
 
@@ -61,22 +57,24 @@ StageNumber stage_of(uint64_t word) {
 
 }  // namespace
 
-// The four ports as the arbiter numbers them.
+// The masters' ports as the arbiter numbers them.
 struct Machine::Ports {
   Ports(const Image &image, const vta_memory_model &model)
       : fetch(latency(model, 0), image.insn_address, image.instruction_count),
-        load(latency(model, 1)),
-        compute(latency(model, 2)),
+        load(latency(model, kLoadMaster)),
+        weights(latency(model, kWeightsMaster)),
+        compute(latency(model, kComputeMaster)),
         store(model.write_latency) {}
 
   Cycle wants(uint32_t port) const { return all[port]->wants; }
   uint32_t run(uint32_t port) const { return all[port]->run; }
   template <typename Visit>
   void visit(uint32_t port, Visit visit) {
-    if (port == 0) return visit(fetch);
-    if (port == 1) return visit(load);
-    if (port == 2) return visit(compute);
-    visit(store);
+    if (port == kFetchMaster) return visit(fetch);
+    if (port == kLoadMaster) return visit(load);
+    if (port == kComputeMaster) return visit(compute);
+    if (port == kStoreMaster) return visit(store);
+    visit(weights);
   }
   void granted(uint32_t port, const Grants &grants) {
     visit(port, [&](auto &one) { granted(one, grants); });
@@ -90,13 +88,20 @@ struct Machine::Ports {
   bool settled() const { return settled_; }
   void unsettle() { settled_ = false; }
   Cycle first_wish() const {
-    return std::min(std::min(fetch.wants, load.wants), std::min(compute.wants, store.wants));
+    Cycle first = kNever;
+    for (const Port *port : all) first = std::min(first, port->wants);
+    return first;
   }
 
   FetchPort fetch;
-  ReadPort load, compute;
+  ReadPort load, weights, compute;
+  LoadPort load_stage{load, weights};
   WritePort store;
-  std::array<const Port *, Arbiter::kPorts> all{&fetch, &load, &compute, &store};
+#if VTA_READ_PORTS == 1
+  std::array<const Port *, kMasters> all{&fetch, &load, &compute, &store};
+#else
+  std::array<const Port *, kMasters> all{&fetch, &load, &compute, &weights, &store};
+#endif
 
  private:
   static ReadLatency latency(const vta_memory_model &model, uint32_t port) {
@@ -151,7 +156,7 @@ void Machine::advance(Ports &ports) {
   bool more = true;
   while (more) {
     route(ports.fetch);
-    more = advance(load_, ports.load, [&](uint32_t next) { launch_load(ports.load, next); });
+    more = advance(load_, ports.load_stage, [&](uint32_t next) { launch_load(ports.load_stage, next); });
     more |= advance(compute_, ports.compute, [&](uint32_t next) { launch_compute(ports.compute, next); });
     more |= advance(store_, ports.store, [&](uint32_t next) { launch_store(ports.store, next); });
   }
@@ -232,8 +237,9 @@ void Machine::end_by(Stage &stage, Cycle at, uint32_t fault) {
   fault_ = fault;
 }
 
-void Machine::launch_load(ReadPort &port, uint32_t number) {
+void Machine::launch_load(LoadPort &port, uint32_t number) {
   const Transfer transfer = decode(instruction(number), number).transfer;
+  port.read_weights(transfer.memory_type == kWgt);
   load_block(load_, port, transfer, transfer.memory_type == kWgt ? kWgtBuffer : kInpBuffer);
 }
 
@@ -317,12 +323,13 @@ bool Machine::join() {
   return any;
 }
 
-void Machine::load_block(Stage &stage, ReadPort &port, const Transfer &transfer, const LoadedBuffer &buffer) {
+template <typename StagePort>
+void Machine::load_block(Stage &stage, StagePort &port, const Transfer &transfer, const LoadedBuffer &buffer) {
   const Fill fill = fill_of(transfer, buffer);
   const Cycle launch = stage.launched() + (&stage == &compute_ ? kSetUpAcc : kSetUp);
   stage.set_transfer_fault(fill.past ? buffer.fault : 0);
   if (fill.elements != 0) {
-    port.start(launch, block_of(transfer, buffer.element_bytes), fill);
+    port.start(launch, block_of(transfer, buffer), fill);
   } else if (fill.past) {
     end_by(stage, launch + 1 + fill.lead, buffer.fault);
   } else {
@@ -427,10 +434,10 @@ vta_timing_result Machine::result(const Ports &ports) const {
   counters.load.instructions = load_.retired(end);
   counters.compute.instructions = compute_.retired(end);
   counters.store.instructions = store_.retired(end);
-  counters.load.stalled = ports.load.stalled(end);
+  counters.load.stalled = ports.load_stage.stalled(end);
   counters.compute.stalled = ports.compute.stalled(end);
   counters.store.stalled = ports.store.stalled(end);
-  counters.load.bytes = ports.load.beats() * kBusBytes;
+  counters.load.bytes = ports.load_stage.beats() * kBusBytes;
   counters.compute.bytes = ports.compute.beats() * kBusBytes - unwanted_bytes_;
   counters.store.bytes = ports.store.beats(end) * kBusBytes;
   for (auto *stage : {&counters.load, &counters.compute, &counters.store}) stage->starved = cycles - stage->busy;

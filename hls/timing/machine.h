@@ -16,6 +16,7 @@
 #include "fold.h"
 #include "instruction.h"
 #include "nest_timing.h"
+#include "load_port.h"
 #include "read_port.h"
 #include "stage.h"
 #include "uop_buffer.h"
@@ -49,10 +50,11 @@ class Machine {
   void route(FetchPort &fetch);
   template <typename StagePort, typename Launch>
   bool advance(Stage &stage, StagePort &port, Launch launch);
-  void launch_load(ReadPort &port, uint32_t number);
+  void launch_load(LoadPort &port, uint32_t number);
   void launch_compute(ReadPort &port, uint32_t number);
   void launch_store(WritePort &port, uint32_t number);
-  void load_block(Stage &stage, ReadPort &port, const Transfer &transfer, const LoadedBuffer &buffer);
+  template <typename StagePort>
+  void load_block(Stage &stage, StagePort &port, const Transfer &transfer, const LoadedBuffer &buffer);
   void load_uops(ReadPort &port, const Transfer &transfer);
   void execute(uint32_t number);
   bool join();

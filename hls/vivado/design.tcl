@@ -3,19 +3,28 @@
 # The block design: a processing system, VTA, and the interconnect between them.
 #
 # The processing system's DDR, pins and peripherals are set by the board's boot loader, not by the bitstream. Only the
-# side of the PL is configured here: one clock, one register port, and one memory port for all masters or one for each
-# (memory_ports of boards.tcl).
+# side of the PL is configured here: one clock, one register port, and the memory ports that masters share as boards.tcl
+# says.
+
+# The masters of each memory port.
+proc masters_of_ports {board} {
+  set ports [dict get $board memory_ports]
+  set read_ports [dict get $board read_ports]
+  if {$ports == 1 && $read_ports == 1} { return {{fetch load compute store}} }
+  if {$ports == 4 && $read_ports == 1} { return {fetch load compute store} }
+  if {$ports == 2 && $read_ports == 2} { return {load {fetch compute weights store}} }
+  error "memory_ports is $ports and read_ports $read_ports: they must be 1 and 1, 4 and 1, or 2 and 2"
+}
 
 proc create_design {board} {
   create_bd_design vta_system
   set vta [create_bd_cell -type ip -vlnv hilt:hilt:vta:1.0 vta]
   set reset [create_bd_cell -type ip -vlnv xilinx.com:ip:proc_sys_reset:5.0 reset]
-  set ports [dict get $board memory_ports]
-  if {$ports ni {1 4}} { error "memory_ports is $ports: it must be 1 or 4" }
+  set ports [masters_of_ports $board]
   set memories {}
-  for {set port 0} {$port < $ports} {incr port} {
-    set memory [create_bd_cell -type ip -vlnv xilinx.com:ip:smartconnect:1.0 memory$port]
-    set_property -dict [list CONFIG.NUM_SI [expr {4 / $ports}] CONFIG.NUM_MI 1] $memory
+  foreach masters $ports {
+    set memory [create_bd_cell -type ip -vlnv xilinx.com:ip:smartconnect:1.0 memory[llength $memories]]
+    set_property -dict [list CONFIG.NUM_SI [llength $masters] CONFIG.NUM_MI 1] $memory
     lappend memories $memory
   }
   set registers [create_bd_cell -type ip -vlnv xilinx.com:ip:smartconnect:1.0 registers]
@@ -31,9 +40,12 @@ proc create_design {board} {
 
   connect_bd_intf_net [get_bd_intf_pins $control] [get_bd_intf_pins registers/S00_AXI]
   connect_bd_intf_net [get_bd_intf_pins registers/M00_AXI] [get_bd_intf_pins vta/s_axi]
-  foreach {number master} {0 fetch 1 load 2 compute 3 store} {
-    set slave [expr {$ports == 1 ? "memory0/S0${number}_AXI" : "memory$number/S00_AXI"}]
-    connect_bd_intf_net [get_bd_intf_pins vta/m_axi_$master] [get_bd_intf_pins $slave]
+  foreach memory $memories masters $ports {
+    set number 0
+    foreach master $masters {
+      connect_bd_intf_net [get_bd_intf_pins vta/m_axi_$master] [get_bd_intf_pins $memory/S0${number}_AXI]
+      incr number
+    }
   }
   foreach memory $memories port $memory_ports {
     connect_bd_intf_net [get_bd_intf_pins $memory/M00_AXI] [get_bd_intf_pins $port]
@@ -41,7 +53,7 @@ proc create_design {board} {
 
   assign_bd_address -offset [dict get $board register_base] -range 64K -target_address_space \
     [get_bd_addr_spaces ps/Data] [get_bd_addr_segs vta/s_axi/reg0] -force
-  assign_bd_address  ;# all that is left: memory, to the four masters
+  assign_bd_address  ;# all that is left: memory, to the masters
   validate_bd_design
   check_clock $clock [dict get $board clock_mhz]
   save_bd_design

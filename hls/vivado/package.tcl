@@ -13,7 +13,7 @@ proc package_vta {board sources folder} {
   set_property name vta $core
   set_property display_name "VTA (hilt)" $core
   set_property version 1.0 $core
-  foreach bus {s_axi m_axi_fetch m_axi_load m_axi_compute m_axi_store} {
+  foreach bus [buses $board] {
     ipx::associate_bus_interfaces -busif $bus -clock clk $core
   }
   ipx::create_xgui_files $core

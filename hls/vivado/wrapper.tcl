@@ -4,6 +4,13 @@
 # Requirements"), and a port's width be no name out of a package. Its attributes say which ports are a bus (UG994, "List
 # of Supported X_ Attributes"), for that is guessed of whole buses, and ours only read or only write.
 
+# The buses of a board's build. With one read port the load stage has no second master.
+proc buses {board} {
+  set masters {fetch load compute store}
+  if {[dict get $board read_ports] == 2} { lappend masters weights }
+  return [concat s_axi [lmap master $masters { string cat m_axi_ $master }]]
+}
+
 # The parameters of a bus for its other end. Bursts outstanding: docs/microarchitecture.md.
 proc bus_parameters {bus} {
   if {$bus eq "s_axi"} { return "PROTOCOL AXI4LITE" }
@@ -36,9 +43,20 @@ proc top_ports {rtl bus_bits} {
 # Writes the module `vta` into `folder` and returns its file.
 proc verilog_wrapper {rtl board folder} {
   set declared {}
+  set unused {}
   set connected {}
   set buses {}
   foreach {direction width name} [top_ports $rtl [dict get $board bus_bits]] {
+    set range [expr {$width == 1 ? "" : "\[[expr {$width - 1}]:0\] "}]
+    if {[regexp {^(m_axi_[a-z]+)_[a-z]+$} $name all bus] && $bus ni [buses $board]} {
+      if {$direction eq "output"} {
+        lappend unused "  wire ${range}unused_$name;\n"
+        lappend connected "    .${name}(unused_$name)"
+      } else {
+        lappend connected "    .${name}($width'd0)"
+      }
+      continue
+    }
     set attributes ""
     if {[regexp {^(s_axi|m_axi_[a-z]+)_([a-z]+)$} $name all bus signal]} {
       append attributes "  (* X_INTERFACE_INFO = \"xilinx.com:interface:aximm:1.0 $bus [string toupper $signal]\" *)\n"
@@ -50,18 +68,17 @@ proc verilog_wrapper {rtl board folder} {
     if {$name eq "clk"} {
       append attributes "  (* X_INTERFACE_INFO = \"xilinx.com:signal:clock:1.0 clk CLK\" *)\n" \
         "  (* X_INTERFACE_PARAMETER = \"XIL_INTERFACENAME clk, ASSOCIATED_RESET rst_n, ASSOCIATED_BUSIF" \
-        " s_axi:m_axi_fetch:m_axi_load:m_axi_compute:m_axi_store\" *)\n"
+        " [join [buses $board] :]\" *)\n"
     } elseif {$name eq "rst_n"} {
       append attributes "  (* X_INTERFACE_INFO = \"xilinx.com:signal:reset:1.0 rst_n RST\" *)\n" \
         "  (* X_INTERFACE_PARAMETER = \"XIL_INTERFACENAME rst_n, POLARITY ACTIVE_LOW\" *)\n"
     }
-    set range [expr {$width == 1 ? "" : "\[[expr {$width - 1}]:0\] "}]
     lappend declared "$attributes  $direction wire $range$name"
     lappend connected "    .${name}($name)"
   }
   set path [file join $folder vta.v]
   set file [open $path w]
-  puts $file "module vta (\n[join $declared ,\n]\n);\n  vta_top u_top (\n[join $connected ,\n]\n  );\nendmodule"
+  puts $file "module vta (\n[join $declared ,\n]\n);\n[join $unused {}]  vta_top u_top (\n[join $connected ,\n]\n  );\nendmodule"
   close $file
   return $path
 }

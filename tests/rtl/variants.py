@@ -9,6 +9,7 @@ from hilt.vta.parameters import VTAParameters
 
 VARIANTS = {
     "pynq A": Accelerator(load_parameters("pynq"), IsaRevision.A),
+    "pynq A, 2 read ports": Accelerator(load_parameters("pynq"), IsaRevision.A, read_ports=2),
     "pynq B": Accelerator(load_parameters("pynq"), IsaRevision.B),
     "ultra96 A, 128-bit bus": Accelerator(load_parameters("ultra96"), IsaRevision.A, bus_bits=128),
     "4x8 A": Accelerator(load_parameters("pynq_batched"), IsaRevision.A),
@@ -22,6 +23,9 @@ VARIANTS = {
 # Blocks of more than 16. Verilator needs a minute for each: `make test` builds the first, `make nightly` all.
 WIDE_VARIANTS = {
     "1x32 A, 128-bit bus": Accelerator(load_parameters("block32"), IsaRevision.A, bus_bits=128),
+    "1x32 A, 128-bit bus, 2 read ports": Accelerator(
+        load_parameters("block32"), IsaRevision.A, bus_bits=128, read_ports=2
+    ),
     "2x32 B, 128-bit bus": Accelerator(
         VTAParameters.from_name("2x32_i8w8a32_15_15_18_17"), IsaRevision.B, bus_bits=128
     ),

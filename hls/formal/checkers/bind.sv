@@ -68,6 +68,26 @@ bind vta_top axi4_read_checker #(
   .AddrBits(vta_pkg::AddrBits),
   .DataBits(vta_pkg::BusBits),
   .MaxBeats(256)
+) u_check_weights (
+  .clk_i(clk),
+  .rst_ni(rst_n),
+  .araddr_i(m_axi_weights_araddr),
+  .arlen_i(m_axi_weights_arlen),
+  .arsize_i(m_axi_weights_arsize),
+  .arburst_i(m_axi_weights_arburst),
+  .arvalid_i(m_axi_weights_arvalid),
+  .arready_i(m_axi_weights_arready),
+  .rdata_i(m_axi_weights_rdata),
+  .rresp_i(m_axi_weights_rresp),
+  .rlast_i(m_axi_weights_rlast),
+  .rvalid_i(m_axi_weights_rvalid),
+  .rready_i(m_axi_weights_rready)
+);
+
+bind vta_top axi4_read_checker #(
+  .AddrBits(vta_pkg::AddrBits),
+  .DataBits(vta_pkg::BusBits),
+  .MaxBeats(256)
 ) u_check_compute (
   .clk_i(clk),
   .rst_ni(rst_n),

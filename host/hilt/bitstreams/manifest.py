@@ -53,6 +53,8 @@ class Bitstream:
     hazards: Literal["interlock", "none"] = "none"
     table: bool = False
     """Whether its STOREs can go by way of a table."""
+    read_ports: int = 1
+    """Ports of the memory that weights are read over."""
     identity: bool = False
     """A flag: it has hilt's own registers (docs/architecture.md); if so, they must agree."""
     hardware_version: str = ""
@@ -89,6 +91,7 @@ class Bitstream:
             hazards=self.hazards,
             clock_hz=self.clock_hz,
             table=self.table,
+            read_ports=self.read_ports,
         )
 
 

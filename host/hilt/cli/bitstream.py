@@ -13,6 +13,7 @@ from hilt.bitstreams import Bitstream
 from hilt.cli.files import in_text
 from hilt.cli.formatting import print_json
 from hilt.cli.tables import column, console, table
+from hilt.vta.accelerator import bus_text
 
 application = typer.Typer(help="Bitstreams: list, verify, add, fetch.", no_args_is_help=True)
 _NAME = Annotated[str, typer.Argument(help="A name of `hilt bitstream list`.")]
@@ -40,7 +41,8 @@ def list_entries(as_json: Annotated[bool, typer.Option("--json", help="One JSON 
     )
     for entry in entries:
         where = "here" if _is_here(entry) else "to fetch" if entry.source else "to build"
-        hardware = (entry.isa, f"{entry.bus_bits} bit", f"{entry.clock_hz / 1e6:g} MHz", entry.hazards)
+        bus = bus_text(entry.bus_bits, entry.read_ports)
+        hardware = (entry.isa, bus, f"{entry.clock_hz / 1e6:g} MHz", entry.hazards)
         listing.add_row(entry.name, entry.board, entry.part, entry.parameters, *hardware, where)
     console().print(listing)
 

@@ -25,13 +25,14 @@ class Design:
 
     parameters: VTAParameters
     bus_bits: int = 64
+    read_ports: int = 1
     clock_hz: int = 100_000_000
     read_ns: float = 320.0
     """Nanoseconds from a read request to its first data."""
     write_ns: float = 160.0
     """Nanoseconds from a write to its acknowledgement."""
     memory_gb_s: float = 0.0
-    """Most that the memory moves, 10^9 bytes a second; 0: as much as the bus asks for."""
+    """Most that the memory moves, 10^9 bytes a second over all ports; 0: as much as they ask for."""
     processor: str = ""
     """cortex-a9 or cortex-a53; empty: a Cortex-A53 beside a bus of 128 bits or a clock over 200 MHz."""
     name: str = ""
@@ -43,13 +44,15 @@ class Design:
     @property
     def accelerator(self) -> Accelerator:
         """Return the accelerator of these parameters, ISA A where it holds them, else the wide one."""
-        return Accelerator.for_parameters(self.parameters, bus_bits=self.bus_bits, clock_hz=self.clock_hz)
+        return Accelerator.for_parameters(
+            self.parameters, bus_bits=self.bus_bits, clock_hz=self.clock_hz, read_ports=self.read_ports
+        )
 
     @property
     def coordinates(self) -> npt.NDArray[np.float64]:
         """Return the memory as hilt.tune.model_guided.memories has it: logarithms, shape (3,)."""
         read, write = (max(time * 1e-9 * self.clock_hz, 2.0) for time in (self.read_ns, self.write_ns))
-        wanted = self.bus_bits / 8 * self.clock_hz
+        wanted = self.accelerator.bytes_per_cycle * self.clock_hz
         slowdown = max(1.0, wanted / (self.memory_gb_s * 1e9)) if self.memory_gb_s else 1.0
         return np.log([read, write, slowdown])
 
@@ -67,7 +70,7 @@ class Design:
     @property
     def title(self) -> str:
         """Return the user's name of it, or its parameters' with bus and clock."""
-        return self.name or f"{self.parameters.name} {self.bus_bits} bit {self.clock_hz / 1e6:g} MHz"
+        return self.name or f"{self.parameters.name} {self.accelerator.bus} {self.clock_hz / 1e6:g} MHz"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; `from_dict` makes the same design of them."""
@@ -84,10 +87,10 @@ def compiling_apart(designs: Sequence[Design]) -> list[int]:
 
     Clock and memory are no part of a compiled model, so designs that differ in nothing else come one round apart.
     """
-    seen: Counter[tuple[VTAParameters, int]] = Counter()
+    seen: Counter[tuple[VTAParameters, int, int]] = Counter()
     rounds = []
     for place, design in enumerate(designs):
-        model = (design.parameters, design.bus_bits)
+        model = (design.parameters, design.bus_bits, design.read_ports)
         rounds.append((seen[model], place))
         seen[model] += 1
     return [place for _, place in sorted(rounds)]

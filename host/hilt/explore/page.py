@@ -142,6 +142,6 @@ def _hover(evaluation: Evaluation) -> str:
         f"{latency_text(evaluation)} ms (VTA {vta_text(evaluation)}), {throughput_text(evaluation)} images/s, "
         f"{evaluation.inference.images} at once",
     ]
-    lines.append(f"{design.parameters.name}, bus {design.bus_bits} bit, {design.clock_hz / 1e6:g} MHz")
+    lines.append(f"{design.parameters.name}, bus {design.accelerator.bus}, {design.clock_hz / 1e6:g} MHz")
     lines.append(f"LUT {area.lut:,.0f}, FF {area.ff:,.0f}, DSP {area.dsp:,.0f}, BRAM {area.bram36:,.1f}")
     return "\n".join(lines)

@@ -18,6 +18,7 @@ from hilt.vta.parameters import ParameterError, VTAParameters, bounds, load_para
 MOST_DESIGNS = 10_000
 _SURROUNDINGS: dict[str, tuple[float, float]] = {
     "bus_bits": (64, 128),
+    "read_ports": (1, 2),
     "clock_mhz": (1, 2000),
     "read_ns": (1, 100_000),
     "write_ns": (1, 100_000),
@@ -158,6 +159,8 @@ def _checked_surrounding(path: Path, place: str, name: str, value: object) -> in
         raise SweepError(f"{path}: {place} is {value!r}; give a number from {low:g} to {high:g}")
     if name == "bus_bits" and value not in (64, 128):
         raise SweepError(f"{path}: {place} is {value!r}; hilt's VTA takes 64 or 128")
+    if name == "read_ports" and value not in (1, 2):
+        raise SweepError(f"{path}: {place} is {value!r}; hilt's VTA has 1 or 2")
     return value
 
 
@@ -178,6 +181,7 @@ def _design(values: dict[str, Any]) -> Design:
     return Design(
         parameters,
         bus_bits=int(values.get("bus_bits", 64)),
+        read_ports=int(values.get("read_ports", 1)),
         clock_hz=round(values.get("clock_mhz", 100) * 1e6),
         processor=values.get("processor", ""),
         name=values.get("name", ""),

@@ -43,7 +43,7 @@ def _differences(first: BoardDescription, other: BoardDescription) -> list[tuple
     facts: list[tuple[str, Callable[[BoardDescription], object]]] = [
         ("parameters", lambda board: board.accelerator.parameters.name),
         ("ISA", lambda board: str(board.accelerator.isa)),
-        ("bus", lambda board: f"{board.accelerator.bus_bits} bit"),
+        ("bus", lambda board: board.accelerator.bus),
         ("hazards", lambda board: board.accelerator.hazards),
         ("instruction queue", lambda board: board.accelerator.instruction_queue_depth),
         ("clock", lambda board: f"{board.clock_hz / 1e6:g} MHz"),

@@ -82,7 +82,7 @@ def _program_lines(explained: Explanation, program: ProgramFacts) -> list[str]:
         *(f"  {name:12} {count:>10,}" for name, count in program.bytes.items()),
     ]
     operations = 2 * explained.accelerator.macs_per_cycle
-    balance = operations / (explained.accelerator.bus_bits / 8)
+    balance = operations / explained.accelerator.bytes_per_cycle
     side = "the memory" if program.intensity < balance else "the multipliers"
     words = f"{program.intensity:.1f} operations a byte; this VTA is in balance at {balance:.1f}"
     lines.append(f"{words}, so {side} can be the limit")

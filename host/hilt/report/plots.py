@@ -133,7 +133,7 @@ def roofline(facts: Facts) -> Figure:
     accelerator = accelerator_of(shown[0])
     parameters = accelerator.parameters
     peak = 2 * parameters.batch * parameters.block**2 * accelerator.clock_hz / 1e9
-    bandwidth = accelerator.bus_bits / 8 * accelerator.clock_hz / 1e9
+    bandwidth = accelerator.bytes_per_cycle * accelerator.clock_hz / 1e9
     intensities = [_intensity(run, accelerator) for run in shown]
     reach = np.geomspace(min(*intensities, peak / bandwidth) / 3, max(*intensities, peak / bandwidth) * 3, 60)
     axes.plot(reach, np.minimum(peak, bandwidth * reach), color="black", linewidth=1.2)

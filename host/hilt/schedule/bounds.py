@@ -13,13 +13,13 @@ def bound_cycles(workload: Conv2d, accelerator: Accelerator, bytes_per_cycle: fl
 
     A skip connection takes one micro-op for each output element, and its tensor is moved once.
     Channels and batch count in whole blocks, for the accelerator computes and moves nothing smaller.
-    `bytes_per_cycle` is the memory's; the width of the bus where it is not given.
+    `bytes_per_cycle` is the memory's; that of the read ports where it is not given.
     """
     problem = TilingProblem.of(workload, accelerator)
     pixels = problem.out_height * problem.out_width
     sums = problem.ci * problem.taps + workload.has_skip
     micro_ops = problem.batch * problem.all_co * sums * pixels
-    bandwidth = accelerator.bus_bits / 8 if bytes_per_cycle is None else bytes_per_cycle
+    bandwidth = accelerator.bytes_per_cycle if bytes_per_cycle is None else bytes_per_cycle
     return max(micro_ops, int(-(-least_bytes(workload, accelerator) // bandwidth)))
 
 

@@ -44,7 +44,7 @@ _FOLDERS: dict[Form, tuple[str, ...]] = {
 }
 _TIMING_BORROWS = {
     *("golden/instruction.cpp", "golden/instruction.h", "golden/parameters.h"),
-    *("sim/vta_registers.h", "sim/vta_sim.h"),
+    *("sim/memory_channels.h", "sim/vta_registers.h", "sim/vta_sim.h"),
 }
 _MACHINE_BORROWS = {"golden/instruction.cpp", "golden/instruction.h", "golden/parameters.h"}
 _BORROWING: Mapping[str, tuple[str, Collection[str]]] = {

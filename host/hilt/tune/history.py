@@ -135,6 +135,7 @@ def _accelerator_to_dict(accelerator: Accelerator) -> dict[str, object]:
         "hazards": accelerator.hazards,
         "instruction_queue_depth": accelerator.instruction_queue_depth,
         "clock_hz": accelerator.clock_hz,
+        **({"read_ports": accelerator.read_ports} if accelerator.read_ports != 1 else {}),
     }
 
 

@@ -45,7 +45,7 @@ class BoardModel:
     read_latency: int
     write_latency: int
     bandwidth_numerator: int = 0
-    """Bytes = cycles * numerator / denominator, shared by all ports; 0: the bus width every cycle."""
+    """Bytes = cycles * numerator / denominator, over all ports; 0: the bus width of each read port every cycle."""
     bandwidth_denominator: int = 1
     jitter: int = 0
     seed: int = 1
@@ -56,6 +56,7 @@ class BoardModel:
     """The machine model (hilt.simulator.builds) that says how long a program runs, on a board with a public bitstream:
     no identity and no counters, the wall clock decides. Without, it is hilt's own RTL."""
     isa: IsaRevision | None = None
+    read_ports: int = 1
     computer: str = ""
     """Debian's name of the architecture that QEMU emulates (hilt.virtual.linux); empty: processes of this machine."""
 
@@ -69,6 +70,7 @@ class BoardModel:
             hazards=self.hazards,
             clock_hz=self.clock_hz,
             table=not self.machine,  # a public bitstream has none
+            read_ports=self.read_ports,
         )
 
     @property
@@ -181,7 +183,9 @@ BOARD_MODELS: dict[str, BoardModel] = {
         BoardModel("zcu104", "zcu104", "xczu7ev-ffvc1156-2-e", **_ZYNQ_ULTRASCALE),
         BoardModel("zcu104_linux", "zcu104", "xczu7ev-ffvc1156-2-e", **_ZYNQ_ULTRASCALE, computer="arm64"),
         BoardModel("zcu104_wide", "block32", "xczu7ev-ffvc1156-2-e", **_ZYNQ_ULTRASCALE),
+        BoardModel("zcu104_wide_2p", "block32", "xczu7ev-ffvc1156-2-e", **_ZYNQ_ULTRASCALE, read_ports=2),
         BoardModel("zcu102", "zcu102", "xczu9eg-ffvb1156-2-e", **_ZYNQ_ULTRASCALE),
         BoardModel("zcu102_wide", "block32", "xczu9eg-ffvb1156-2-e", **_ZYNQ_ULTRASCALE),
+        BoardModel("zcu102_wide_2p", "block32", "xczu9eg-ffvb1156-2-e", **_ZYNQ_ULTRASCALE, read_ports=2),
     )
 }

@@ -18,6 +18,11 @@ Hazards = Literal["interlock", "none"]
 (HARDWARE.md section 3)."""
 
 
+def bus_text(bits: int, read_ports: int) -> str:
+    """Return a memory bus as text: `128 bit`, or `2 x 128 bit` over two read ports."""
+    return f"{bits} bit" if read_ports == 1 else f"{read_ports} x {bits} bit"
+
+
 @dataclass(frozen=True)
 class Accelerator:
     """Parameters, ISA revision, memory bus and the rest that a build of the hardware fixes.
@@ -35,6 +40,9 @@ class Accelerator:
     table: bool = True
     """Whether STOREs can go by way of a table of 256 bytes, as hilt's VTA has it; public bitstreams have none. Programs
     without such STOREs take the same cycles with and without it."""
+    read_ports: int = 1
+    """Ports of the memory: with 2, weights come over both, a half of each element, and inputs over the first; all else
+    has the second. Programs are the same."""
 
     def __post_init__(self) -> None:
         if self.isa not in tuple(IsaRevision):
@@ -48,6 +56,8 @@ class Accelerator:
             raise ParameterError(f"an instruction queue of {self.instruction_queue_depth}; it must hold at least 2")
         if self.clock_hz <= 0:
             raise ParameterError(f"a clock of {self.clock_hz} Hz; it must be positive")
+        if self.read_ports not in (1, 2):
+            raise ParameterError(f"{self.read_ports} read ports; hilt's VTA has 1 or 2")
         formats(self.parameters, self.isa)
 
     @classmethod
@@ -61,6 +71,7 @@ class Accelerator:
         instruction_queue_depth: int = 512,
         clock_hz: int = 100_000_000,
         table: bool = True,
+        read_ports: int = 1,
     ) -> Accelerator:
         """The accelerator of these parameters.
 
@@ -73,7 +84,7 @@ class Accelerator:
                 isa = IsaRevision.A
             except FieldOverflowError:
                 isa = IsaRevision.WIDE
-        return cls(parameters, isa, bus_bits, hazards, instruction_queue_depth, clock_hz, table)
+        return cls(parameters, isa, bus_bits, hazards, instruction_queue_depth, clock_hz, table, read_ports)
 
     @property
     def formats(self) -> Formats:
@@ -84,6 +95,16 @@ class Accelerator:
     def macs_per_cycle(self) -> int:
         """Multiply-accumulates of one GEMM micro-op, which is issued every cycle."""
         return self.parameters.batch * self.parameters.block**2
+
+    @property
+    def bus(self) -> str:
+        """The memory bus as text."""
+        return bus_text(self.bus_bits, self.read_ports)
+
+    @property
+    def bytes_per_cycle(self) -> int:
+        """Bytes that the memory's ports move in a cycle."""
+        return self.bus_bits // 8 * self.read_ports
 
     @property
     def instruction_bytes(self) -> int:
@@ -120,6 +141,11 @@ class Accelerator:
                     f"LOG_BATCH and LOG_BLOCK give {kind} elements of {element} bytes, less than the {beat} of a beat "
                     f"of a memory bus of {self.bus_bits} bits; take larger blocks or a narrower bus"
                 )
+        part = self.parameters.wgt_element_bytes // self.read_ports
+        if part < beat:
+            raise ParameterError(
+                f"{self.read_ports} read ports: each has {part} bytes of a wgt element, less than the {beat} of a beat"
+            )
         uops = 1 << self.parameters.log_uop_buff_size
         if uops < 2 * beat:
             raise ParameterError(
@@ -139,5 +165,6 @@ class Accelerator:
             "VTA_BUS_WIDTH": self.bus_bits,
             "VTA_HAZARD_INTERLOCK": int(self.hazards == "interlock"),
             "VTA_TABLE": int(self.table),
+            "VTA_READ_PORTS": self.read_ports,
             "VTA_INSN_QUEUE_DEPTH": self.instruction_queue_depth,
         }

@@ -31,6 +31,14 @@ def test_values_are_combined_and_designs_added(tmp_path: Path) -> None:
     assert {design.clock_hz for design in found.designs} == {150_000_000}
 
 
+def test_read_ports_are_swept_and_bring_as_many_times_the_bus(tmp_path: Path) -> None:
+    one, two = sweep(tmp_path, "[base]\nmemory_gb_s = 1.2\n[sweep]\nread_ports = [1, 2]\n").designs
+    assert (one.accelerator.read_ports, two.accelerator.read_ports) == (1, 2)
+    assert one.memory.bandwidth == (8 * 64, 64) and two.memory.bandwidth == (12 * 64, 64)
+    assert one.title != two.title and Design.from_dict(two.to_dict()) == two
+    assert "read_ports" in one.to_dict()
+
+
 def test_an_own_parameter_file_is_the_base(tmp_path: Path) -> None:
     mapping = Design(sweep(tmp_path, "").designs[0].parameters).parameters.to_mapping() | {"LOG_ACC_BUFF_SIZE": 16}
     (tmp_path / "my.json").write_text(str(mapping).replace("'", '"'))
@@ -46,6 +54,8 @@ def test_an_own_parameter_file_is_the_base(tmp_path: Path) -> None:
         ("[sweep]\nLOG_BLOCK = 4", "sweep.LOG_BLOCK is 4; give a list"),
         ("[sweep]\nLOG_BLOCK = [4.5]", "sweep.LOG_BLOCK is 4.5; give a whole number"),
         ("[base]\nbus_bits = 96", "base.bus_bits is 96; hilt's VTA takes 64 or 128"),
+        ("[base]\nread_ports = 3", "base.read_ports is 3; give a number from 1 to 2"),
+        ("[base]\nread_ports = 1.5", "base.read_ports is 1.5; hilt's VTA has 1 or 2"),
         ("[base]\nclock_mhz = 0", "base.clock_mhz is 0; give a number from 1 to 2000"),
         ("[base]\nparameters = 'pinq'", "base.parameters: no VTA parameters named 'pinq'"),
         ("[sweeps]\nLOG_BLOCK = [4]", r"there is no table \[sweeps\]; did you mean sweep"),

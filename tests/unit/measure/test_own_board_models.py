@@ -43,12 +43,14 @@ def test_two_files_of_one_name_are_two_boards(home: Path) -> None:
 def test_a_toml_file_sets_memory_clock_and_bus(home: Path) -> None:
     (home / "fast.toml").write_text(
         'parameters = "my.json"\nbus_bits = 128\nclock_mhz = 200\nread_latency = 60\nbytes_per_cycle = 4.0\n'
+        "read_ports = 2\n"
     )
     model = board_model("fast.toml")
     assert (model.bus_bits, model.clock_hz, model.read_latency, model.write_latency) == (128, 200_000_000, 60, 16)
     numerator, denominator = model.memory_model.bandwidth
     assert numerator / denominator == 4
     assert model.accelerator.parameters.log_acc_buff_size == 16
+    assert model.accelerator.read_ports == 2
 
 
 def test_a_new_virtual_board_is_listed_and_found(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -125,11 +126,18 @@ def test_the_sources_are_the_rtl_with_the_entrys_macros(board: str, built: Build
     assert written == {name: value for name, value in wanted.items() if name != "VTA_INSN_QUEUE_DEPTH"}
 
 
-def test_every_port_of_the_top_is_connected(built: Build) -> None:
+def buses_of(board: str) -> set[str]:
+    """Return the buses of a build: with one read port it has no second master of the load stage."""
+    two = bitstreams.find(BOARDS[board]).read_ports == 2
+    return {"s_axi", *(f"m_axi_{name}" for name in ("fetch", "load", "compute", "store", *["weights"][: int(two)]))}
+
+
+def test_every_port_of_the_top_is_connected(board: str, built: Build) -> None:
     top = (RTL / "vta_top.sv").read_text()
     ports = top[: top.index(");")]
-    buses = set(re.findall(r"\b([sm]_axi(?:_(?:fetch|load|compute|store))?)_(?:ar|aw|r|w|b)\w+", ports))
-    assert buses == {"s_axi", "m_axi_fetch", "m_axi_load", "m_axi_compute", "m_axi_store"}
+    found = set(re.findall(r"\b([sm]_axi(?:_(?:fetch|load|compute|weights|store))?)_(?:ar|aw|r|w|b)\w+", ports))
+    buses = buses_of(board)
+    assert found == buses | {"m_axi_weights"}
     joined = {pin for call in built.calls("get_bd_intf_pins") for pin in call}
     assert {f"vta/{bus}" for bus in buses} <= joined
     pins = {pin for call in built.calls("get_bd_pins") for pin in call}
@@ -182,7 +190,7 @@ AXI_SIGNALS = {  # of AXI4, as Vivado's aximm names them
 OF_BURSTS = {f"{channel}{signal}" for channel in ("AW", "AR") for signal in ("LEN", "SIZE", "BURST", "CACHE")}
 
 
-def test_every_bus_is_said_to_be_one(built: Build) -> None:
+def test_every_bus_is_said_to_be_one(board: str, built: Build) -> None:
     wrapper = (built.folder / "out" / "rtl" / "vta.v").read_text()
     signals: dict[str, set[str]] = {}
     for bus, signal, port in re.findall(
@@ -195,7 +203,7 @@ def test_every_bus_is_said_to_be_one(built: Build) -> None:
     reads = {signal for signal in AXI_SIGNALS if signal.startswith(("AR", "R"))}
     assert signals == {
         "s_axi": AXI_SIGNALS - OF_BURSTS - {"WLAST", "RLAST", "AWPROT", "ARPROT"},
-        **dict.fromkeys(("m_axi_fetch", "m_axi_load", "m_axi_compute"), reads),
+        **dict.fromkeys(buses_of(board) - {"s_axi", "m_axi_store"}, reads),
         "m_axi_store": AXI_SIGNALS - reads,
     }
     said = dict(re.findall(r'X_INTERFACE_PARAMETER = "XIL_INTERFACENAME (\w+), ([^"]*)"', wrapper))
@@ -221,7 +229,8 @@ def test_a_missed_timing_leaves_no_bitstream(tmp_path: Path, kind: str, slacks: 
         ((), "usage: build.tcl BOARD FOLDER"),
         (
             ("de10nano", "out"),
-            "no board de10nano; boards: pynq-z2 ultra96 zcu104 zcu102 pynq-z2-143 ultra96-2x16 zcu104-1x32 zcu102-1x32",
+            "no board de10nano; boards: pynq-z2 ultra96 zcu104 zcu102 pynq-z2-143 ultra96-2x16 zcu104-1x32 zcu102-1x32 "
+            "zcu104-1x32-2p zcu102-1x32-2p",
         ),
         (("pynq-z2", "out", "none.json"), "no parameter file none.json"),
     ],
@@ -358,3 +367,24 @@ def test_each_master_may_have_a_port_of_its_own(tmp_path: Path) -> None:
         assert result.process.returncode == 0, result.process.stderr
         joined = {pin for call in result.calls("get_bd_intf_pins") for pin in call}
         assert {last, *(f"memory{port}/S00_AXI" for port in range(4))} <= joined
+
+
+def test_two_read_ports_are_two_ports_of_the_memory(tmp_path: Path) -> None:
+    result = build(tmp_path, "zcu104-1x32-2p", str(tmp_path / "out"))
+    joined = [tuple(call[-1] for call in pair) for pair in itertools.pairwise(result.calls("get_bd_intf_pins"))]
+    masters = ["load", "fetch", "compute", "weights", "store"]
+    places = ["memory0/S00_AXI", *(f"memory1/S0{n}_AXI" for n in range(4))]
+    assert {(f"vta/m_axi_{master}", place) for master, place in zip(masters, places, strict=True)} <= set(joined)
+    assert {(f"memory{n}/M00_AXI", f"ps/S_AXI_HP{n}_FPD") for n in range(2)} <= set(joined)
+
+
+def test_read_ports_need_as_many_memory_ports(tmp_path: Path) -> None:
+    copy = tmp_path / "vivado"
+    shutil.copytree(VIVADO, copy)
+    (copy / "boards.tcl").write_text((copy / "boards.tcl").read_text().replace("memory_ports 2", "memory_ports 1"))
+    (copy.parent / "rtl").symlink_to(RTL)
+    parameters = paths.bitstreams_directory() / "parameters" / "block32.json"
+    script = str(copy / "build.tcl")
+    result = build(tmp_path, "zcu104-1x32-2p", str(tmp_path / "out"), str(parameters), script=script)
+    assert result.process.returncode != 0
+    assert "memory_ports is 1 and read_ports 2: they must be 1 and 1, 4 and 1, or 2 and 2" in result.process.stderr

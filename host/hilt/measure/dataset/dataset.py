@@ -109,6 +109,7 @@ class Dataset:
             hazards=identity["hazards"],
             instruction_queue_depth=identity["instruction_queue_depth"],
             clock_hz=identity["clock_hz"],
+            read_ports=identity.get("read_ports", 1),
         )
         subject = DatasetKey(
             workload_of(described["workload"]),

@@ -77,6 +77,7 @@ class DatasetKey:
             "hazards": self.accelerator.hazards,
             "instruction_queue_depth": self.accelerator.instruction_queue_depth,
             "clock_hz": self.accelerator.clock_hz,
+            **({"read_ports": self.accelerator.read_ports} if self.accelerator.read_ports != 1 else {}),
             "memory": {
                 "read_latency": self.memory.read_latency,
                 "write_latency": self.memory.write_latency,

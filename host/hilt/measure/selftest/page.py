@@ -32,7 +32,7 @@ def page_text(target: BoardTarget, checks: Sequence[Check]) -> str:
         "",
         f"- {time.strftime('%Y-%m-%d %H:%M %Z')}, hilt {metadata.version('hilt')}",
         f"- part {target.manifest.part}, parameters {accelerator.parameters.name}, ISA {accelerator.isa}, "
-        f"bus {accelerator.bus_bits} bit, {description.clock_hz / 1e6:g} MHz, hazards {accelerator.hazards}",
+        f"bus {accelerator.bus}, {description.clock_hz / 1e6:g} MHz, hazards {accelerator.hazards}",
         f"- bitstream {description.bitstream[:12]}",
         f"- {len(checks) - len(failed)} of {len(checks)} checks are well{not_well}",
         "",

@@ -109,7 +109,7 @@ def _own(analysis: Analysis, moved: Traffic) -> Columns:
     rows = np.arange(len(tiling.batch))
     extent = extents(tiling)
     micro_ops = problem.batch * problem.all_co * problem.ci * problem.taps * problem.out_height * problem.out_width
-    bandwidth = problem.accelerator.bus_bits / 8
+    bandwidth = problem.accelerator.bytes_per_cycle
     needs = {
         name: np.asarray(need / limit)
         for name, (need, limit) in (

@@ -78,6 +78,6 @@ def _accelerator(name: str) -> list[tuple[str, str]]:
     return [
         ("clock", f"{board.clock_hz / 1e6:g} MHz"),
         ("parameters", accelerator.parameters.name),
-        ("accelerator", f"ISA {accelerator.isa}, {accelerator.bus_bits} bit bus, hazards: {accelerator.hazards}"),
+        ("accelerator", f"ISA {accelerator.isa}, {accelerator.bus} bus, hazards: {accelerator.hazards}"),
         ("bitstream", board.bitstream[:12]),
     ]

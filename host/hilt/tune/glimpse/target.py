@@ -58,12 +58,12 @@ class HardwareTarget:
 
         It has 300 and 150 ns, and the whole bus.
         """
-        return cls(accelerator, ASSUMED_READ_LATENCY_NS, ASSUMED_WRITE_LATENCY_NS, accelerator.bus_bits / 8)
+        return cls(accelerator, ASSUMED_READ_LATENCY_NS, ASSUMED_WRITE_LATENCY_NS, accelerator.bytes_per_cycle)
 
     @property
     def memory(self) -> MemoryModel:
         """The memory for the twin."""
-        whole = self.bytes_per_cycle >= self.accelerator.bus_bits / 8
+        whole = self.bytes_per_cycle >= self.accelerator.bytes_per_cycle
         bandwidth = Fraction(0) if whole else Fraction(self.bytes_per_cycle).limit_denominator(16)
         return MemoryModel(
             read_latency=round(self.read_latency_ns * self.accelerator.clock_hz / 1e9),
@@ -88,7 +88,7 @@ class HardwareTarget:
             "weight buffer depth": parameters.wgt_depth,
             "accumulator depth": parameters.acc_depth,
             "instruction bytes": accelerator.instruction_bytes,
-            "bus bytes": accelerator.bus_bits / 8,
+            "bus bytes": accelerator.bytes_per_cycle,
             "clock MHz": megahertz,
             "peak MACs a microsecond": accelerator.macs_per_cycle * megahertz,
             "read latency ns": self.read_latency_ns,

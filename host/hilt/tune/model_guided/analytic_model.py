@@ -25,7 +25,7 @@ class AnalyticModel:
 
     def __init__(self, accelerator: Accelerator, features: Features) -> None:
         """Take the hidden features (n, ...) of the configurations."""
-        self._bus_bytes = accelerator.bus_bits / 8
+        self._bus_bytes = accelerator.bytes_per_cycle
         self._instruction_bytes = accelerator.instruction_bytes
 
         def column(name: str) -> Floats:

@@ -188,7 +188,7 @@ def _differences(machine: Machine, coordinates: Floats, around: Floats, steps: F
 def structural_families(timing: Timing, rough: StructuralEstimate, accelerator: Accelerator) -> list[StructuralMachine]:
     """Return the two families of unknown machines: with stages side by side, and in turn."""
     prior = USUAL.copy()
-    prior[COSTS.index("byte")] -= np.log(accelerator.bus_bits / 8)
+    prior[COSTS.index("byte")] -= np.log(accelerator.bytes_per_cycle)
     away = _UNLIKE * DEVIATION * np.array([name in _OVERHEADS for name in COSTS])
     openings = np.stack((prior, prior + away, prior - away))
     return [

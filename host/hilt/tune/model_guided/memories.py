@@ -19,7 +19,7 @@ _READ_SECONDS = 0.32e-6
 PRIOR_DEVIATION = np.array([0.7, 0.7, 0.5])
 """Prior deviations of the coordinates.
 
-The deviation of a latency is a factor of two. The bandwidth is that of the bus, down to a third of it.
+The deviation of a latency is a factor of two. The bandwidth is that of the read ports, down to a third of it.
 """
 _BANDWIDTH_STEPS = 64
 _IRRATIONAL = 1.2207440846057596 ** -np.arange(1.0, 4.0)
@@ -53,7 +53,7 @@ def clipped(coordinates: Floats) -> Floats:
 def memory_at(coordinates: Floats, accelerator: Accelerator) -> MemoryModel:
     """Return the memory with these coordinates (3,), latencies in whole cycles."""
     read, write, slowdown = np.exp(clipped(coordinates)).tolist()
-    bytes_per_cycle = accelerator.bus_bits / 8 / slowdown
+    bytes_per_cycle = accelerator.bytes_per_cycle / slowdown
     return MemoryModel(
         read_latency=round(read),
         write_latency=round(write),

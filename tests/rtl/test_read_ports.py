@@ -1,0 +1,163 @@
+"""Two ports of the memory: weights come over both at once, and each port moves a beat a cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hilt.schedule import load_convolution, lower
+from hilt.schedule.bounds import bound_cycles
+from hilt.simulator.build import build
+from hilt.simulator.device import Counters, DeviceStatus, MemoryModel, SimulatedDevice
+from hilt.simulator.driver import Execution, Fault, execute
+from hilt.simulator.twin import PlacedProgram, Twin
+from hilt.vta.isa import MemoryType
+from hilt_runtime.registers import START, START_AND_AUTO_RESTART, FaultCode, Register
+from tests.rtl.assembly import BASE, DATA, INSN, MEMORY_BYTES, RESULT, Fields, finish, load, micro_ops, store, words
+from tests.rtl.beside_twin import run_beside_twin
+from tests.rtl.test_twin import MEMORIES, SMALL, UOPS
+from tests.rtl.twin_comparison import schedule_differences
+from tests.rtl.variants import VARIANTS, WIDE_VARIANTS
+
+TWO = VARIANTS["pynq A, 2 read ports"]
+MEMORY = MemoryModel(BASE, MEMORY_BYTES, read_latency=40, write_latency=20)
+ELEMENTS = 256
+WEIGHTS = load(MemoryType.WGT, 0, DATA // 256, 16, 16, push_next=1)
+INPUTS = load(MemoryType.INP, 0, DATA // 16, 1, 2048, push_next=1)
+"""Its beats are as many as those of one half of the weights."""
+
+
+@pytest.fixture(scope="module")
+def rtl() -> Path:
+    return build(TWO, "rtl")
+
+
+@pytest.fixture
+def device(rtl: Path) -> Iterator[SimulatedDevice]:
+    with SimulatedDevice(rtl, MEMORY) as opened:
+        yield opened
+
+
+def run(device: SimulatedDevice, program: list[Fields]) -> Counters:
+    device.write_memory(INSN, words(TWO, program))
+    execution = execute(device, INSN, len(program), 100_000)
+    assert execution.status is DeviceStatus.DONE, execution
+    return execution.counters
+
+
+def test_weights_come_over_both_ports_and_inputs_over_one(device: SimulatedDevice) -> None:
+    weights = run(device, [WEIGHTS, finish(pop_prev=1)]).load
+    assert weights.busy == 40 + ELEMENTS * 256 // 2 // 8 + 4
+    assert weights.bytes == ELEMENTS * 256
+    inputs = run(device, [INPUTS, finish(pop_prev=1)]).load
+    assert inputs.busy == 40 + 2048 * 16 // 8 + 4
+    assert inputs.bytes == 2048 * 16
+
+
+def test_inputs_do_not_wait_for_what_the_second_port_moves(device: SimulatedDevice) -> None:
+    alone = run(device, [INPUTS, finish(pop_prev=1)]).load.busy
+    stored = run(device, [store(0, RESULT // 16, 1, 2048), INPUTS, finish(pop_prev=1)]).load.busy
+    assert stored == alone
+
+
+def test_weights_share_the_second_port_with_stores(device: SimulatedDevice) -> None:
+    counters = run(device, [store(0, RESULT // 16, 1, 1024), WEIGHTS, finish(pop_prev=1)])
+    beats = (1024 * 16 + ELEMENTS * 256 // 2) // 8
+    assert beats <= counters.load.busy <= beats * 1.02 + 40
+
+
+@pytest.mark.parametrize("rate", [4, 8, 12])
+def test_the_memory_bounds_the_sum_of_the_ports(rtl: Path, rate: int) -> None:
+    with SimulatedDevice(rtl, replace(MEMORY, bandwidth=(rate, 1))) as device:
+        busy = run(device, [WEIGHTS, finish(pop_prev=1)]).load.busy
+    assert ELEMENTS * 256 / rate <= busy <= ELEMENTS * 256 / rate * 1.03 + 40
+
+
+def test_the_build_register_has_the_ports(device: SimulatedDevice) -> None:
+    assert device.read_register(Register.BUILD) >> 14 == 1
+
+
+def error_of(device: SimulatedDevice, weight: int, offset: int) -> Execution:
+    """Load one weight with the address register of weights at `offset`."""
+    program = words(TWO, [load(MemoryType.WGT, 0, weight, 1, 1, push_next=1), finish(pop_prev=1)])
+    device.write_memory(INSN, program)
+    device.write_register(Register.INSN_COUNT, len(program))
+    device.write_register(Register.INSN_ADDR, INSN)
+    device.write_register(Register.WGT_ADDR, offset)
+    device.write_register(Register.FETCH_CONTROL, START)
+    for register in (Register.LOAD_CONTROL, Register.COMPUTE_CONTROL, Register.STORE_CONTROL):
+        device.write_register(register, START_AND_AUTO_RESTART)
+    status, cycles = device.step(10_000)
+    return Execution(status, cycles, device.counters())
+
+
+@pytest.mark.parametrize(("offset", "half"), [(0, 0), (128, 128)])
+def test_an_error_of_either_half_names_its_address(device: SimulatedDevice, offset: int, half: int) -> None:
+    """The memory ends before the whole element, or before its second half alone."""
+    end = BASE + MEMORY_BYTES
+    weight = end // 256 - (1 if half else 0)
+    execution = error_of(device, weight, offset)
+    assert execution.status is DeviceStatus.FAULT
+    assert device.read_register(Register.FAULT_CODE) == FaultCode.DECERR
+    assert device.read_register(Register.FAULT_ADDRESS_LOW) == end
+    device.write_register(Register.SOFT_RESET, 1)
+    assert execute(device, INSN, 0, 100).status is not DeviceStatus.FAULT
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_a_weight_past_the_buffer_is_a_fault_in_the_very_cycle(rtl: Path, memory: str) -> None:
+    program = words(TWO, [load(MemoryType.WGT, 1020, DATA // 256, 3, 3, push_next=1), finish(pop_prev=1)])
+    with SimulatedDevice(rtl, replace(MEMORIES[memory], base=BASE, bytes=MEMORY_BYTES)) as device:
+        device.write_memory(INSN, program)
+        execution = execute(device, INSN, len(program), 100_000)
+    assert execution.fault == Fault(FaultCode.WGT_INDEX, 1024)
+    placed = PlacedProgram(program, np.zeros((0, 1), np.uint32), INSN)
+    prediction = Twin(TWO).predict([placed], MEMORIES[memory])[0]
+    assert (prediction["cycles"], prediction["fault"]) == (execution.cycles, FaultCode.WGT_INDEX)
+
+
+WGT_BLOCKS: dict[str, list[Fields]] = {
+    "rows apart": [load(MemoryType.WGT, 3, DATA // 256, 7, 3, 11, push_next=1), finish(pop_prev=1)],
+    "one element": [load(MemoryType.WGT, 0, DATA // 256, 1, 1, push_next=1), finish(pop_prev=1)],
+    "one column": [load(MemoryType.WGT, 0, DATA // 256, 200, 1, 3, push_next=1), finish(pop_prev=1)],
+    "nothing": [load(MemoryType.WGT, 0, DATA // 256, 3, 0, push_next=1), finish(pop_prev=1)],
+    "beside a store": [store(0, RESULT // 16, 30, 9, 11), WEIGHTS, INPUTS, WEIGHTS, finish(pop_prev=1)],
+}
+
+
+@pytest.mark.parametrize("name", WGT_BLOCKS)
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_blocks_of_weights_take_the_very_cycles(name: str, memory: str) -> None:
+    run_beside_twin(TWO, words(TWO, WGT_BLOCKS[name]), b"", memory=MEMORIES[memory])
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_small_programs_take_the_very_cycles(name: str) -> None:
+    run_beside_twin(TWO, words(TWO, SMALL[name]), micro_ops(TWO, *UOPS))
+
+
+KNOBS = {"tile_b": 1, "tile_h": 7, "tile_w": 7, "tile_ci": 1, "oc_nthread": 2, "h_nthread": 1, "loop_order": 3}
+
+
+@pytest.mark.parametrize("layer", ["C9", "C11"])
+def test_layers_of_many_weights_take_the_very_cycles(rtl: Path, layer: str) -> None:
+    program = lower(load_convolution(f"resnet18.{layer}"), KNOBS | {"tile_co": 1}, TWO)
+    memory = MemoryModel(read_latency=46, bandwidth=(14, 1), jitter=5, seed=3)
+    assert schedule_differences(rtl, Twin(TWO), program, memory) == []
+
+
+@pytest.mark.parametrize("layer", ["C9", "C11"])
+def test_blocks_of_32_are_bound_by_weights_no_more(layer: str) -> None:
+    """One GEMM micro-op a cycle is the bound that is left; programs are the same."""
+    workload, wide = load_convolution(f"resnet18.{layer}"), WIDE_VARIANTS["1x32 A, 128-bit bus, 2 read ports"]
+    one, two = replace(wide, read_ports=1), wide
+    programs = [lower(workload, KNOBS | {"tile_co": 4}, accelerator) for accelerator in (one, two)]
+    assert np.array_equal(programs[0].instructions, programs[1].instructions)
+    memory = MemoryModel(read_latency=100, write_latency=50)
+    alone, both = (int(Twin(each).predict(programs[:1], memory)[0]["cycles"]) for each in (one, two))
+    assert both < 0.75 * alone
+    assert both < 1.07 * bound_cycles(workload, two)
