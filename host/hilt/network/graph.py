@@ -58,21 +58,6 @@ OPERATORS: Mapping[str, str] = {
 }
 """The integer operators: inputs, attributes and semantics of each."""
 
-VTA_OPERATORS = frozenset(
-    (
-        "conv2d",
-        "dense",
-        "add",
-        "multiply",
-        "max_pool",
-        "average_pool",
-        "global_average_pool",
-        "concat",
-        "depth_to_space",
-    )
-)
-"""The operators that VTA's five instructions can express; which of them run there is the compiler's choice."""
-
 
 class GraphError(ValueError):
     """A graph that contradicts itself."""

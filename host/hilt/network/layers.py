@@ -21,6 +21,7 @@ from hilt.network.layer_forms import VtaLayer as VtaLayer
 from hilt.network.layer_forms import folded as folded
 from hilt.network.lower_table import Copying
 from hilt.network.lower_tiles import has_schedule
+from hilt.network.lower_upsample import Upsampling
 from hilt.network.pool_tiles import Averaging, PoolingLayer
 from hilt.network.product_tiles import Product
 from hilt.network.tile_writer import DATA, FACTOR
@@ -208,9 +209,11 @@ def _convolution_of_ones(node: Node, images: tuple[int, int, int, int], pool: Po
 
 
 def _max_pool(graph: Graph, node: Node, accelerator: Accelerator) -> TiledLayer:
-    if max(node.attributes.get("pads", (0, 0, 0, 0))) and not _never_negative(graph, node.inputs[0]):
-        raise NotOnVtaError("its input may be negative, and VTA pads with zeros, which would win")
-    return TiledLayer(node, _pooling(graph, node, accelerator, None), {DATA: node.inputs[0]}, node.outputs[0])
+    pool = _pooling(graph, node, accelerator, None)
+    for out, stride, size, pad, kernel in zip(pool.out, pool.stride, pool.size, pool.pads, pool.kernel, strict=True):
+        if (out - 1) * stride >= size or pad >= kernel:
+            raise NotOnVtaError("a window of it has its own element in the padding")
+    return TiledLayer(node, pool, {DATA: node.inputs[0]}, node.outputs[0])
 
 
 def _pooling(graph: Graph, node: Node, accelerator: Accelerator, averaging: Averaging | None) -> PoolingLayer:
@@ -231,12 +234,6 @@ def _pooling(graph: Graph, node: Node, accelerator: Accelerator, averaging: Aver
     )
 
 
-def _never_negative(graph: Graph, name: str) -> bool:
-    """Return whether the node that makes a tensor clips it at 0 or above."""
-    producer = graph.producer().get(name)
-    return producer is not None and producer.attributes.get("clip", (-128, 127))[0] >= 0
-
-
 def _copy_by_table(graph: Graph, node: Node, accelerator: Accelerator) -> TiledLayer:
     """Return a copy of the tensor by way of the table."""
     entries = table_of(graph, node, accelerator)
@@ -245,6 +242,15 @@ def _copy_by_table(graph: Graph, node: Node, accelerator: Accelerator) -> TiledL
     elements = blocks(images, parameters.batch) * blocks(channels, parameters.block) * height * width
     tabled = Tabled(entries, node.outputs[0], alone=True)
     return TiledLayer(node, Copying(elements), {DATA: node.inputs[0]}, node.outputs[0], tabled)
+
+
+def _upsample(graph: Graph, node: Node, accelerator: Accelerator) -> TiledLayer:
+    images, channels, height, width = _feature_map(graph.tensors[node.inputs[0]])
+    parameters = accelerator.parameters
+    planes = blocks(images, parameters.batch) * blocks(channels, parameters.block)
+    high, wide = (int(factor) for factor in node.attributes["factors"])
+    work = Upsampling(planes, (height, width), (high, wide))
+    return TiledLayer(node, work, {DATA: node.inputs[0]}, node.outputs[0])
 
 
 def table_of(graph: Graph, node: Node, accelerator: Accelerator) -> NDArray[np.int8]:
@@ -263,6 +269,7 @@ _FORMS: dict[str, Callable[[Graph, Node, Accelerator], VtaLayer | TiledLayer]] =
     "add": _add,
     "multiply": _multiply,
     "table": _copy_by_table,
+    "upsample": _upsample,
     "max_pool": _max_pool,
     "average_pool": _average_pool,
     "global_average_pool": _average_pool,

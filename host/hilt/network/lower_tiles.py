@@ -1,4 +1,4 @@
-"""The schedules of a layer without weights, a pooling, a product of two tensors or a copy, and its code."""
+"""The schedules of a layer without weights, such as a pooling, a product of two tensors or a copy, and its code."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from hilt.network.lower_gate import GateWriter
 from hilt.network.lower_max_pool import MaxPoolWriter
 from hilt.network.lower_product import MulWriter
 from hilt.network.lower_table import Copying, CopyWriter, copy_knobs
+from hilt.network.lower_upsample import UpsampleWriter, Upsampling, upsample_knobs
 from hilt.network.pool_tiles import PoolingLayer
 from hilt.network.product_tiles import Product, product_knobs
 from hilt.network.tile_writer import TileWriter
@@ -16,7 +17,7 @@ from hilt.schedule.checks import Rejected
 from hilt.schedule.code import Code
 from hilt.vta.accelerator import Accelerator, IsaRevision
 
-Tiled = PoolingLayer | Product | Copying
+Tiled = PoolingLayer | Product | Copying | Upsampling
 """What a layer without weights computes."""
 _MOST_ROWS = 32
 
@@ -24,9 +25,11 @@ _MOST_ROWS = 32
 def tile_knobs(work: Tiled) -> list[dict[str, int]]:
     """Return the schedules: sizes of a tile.
 
-    They are output rows of a pooling, or for an average the planes that a tile has whole; for a product see
-    `product_knobs`, for a copy `copy_knobs`.
+    They are output rows of a pooling, or for an average the planes that a tile has whole; for others see
+    `product_knobs`, `copy_knobs` and `upsample_knobs`.
     """
+    if isinstance(work, Upsampling):
+        return upsample_knobs(work)
     if isinstance(work, Copying):
         return copy_knobs(work)
     if isinstance(work, Product):
@@ -60,6 +63,8 @@ def _writer(work: Tiled, knobs: Mapping[str, int], accelerator: Accelerator) -> 
     """Return the writer of the code. Raises Rejected if a tile does not fit."""
     if isinstance(work, Copying):
         return CopyWriter(work, knobs["elements"], accelerator)
+    if isinstance(work, Upsampling):
+        return UpsampleWriter(work, knobs["rows"], accelerator)
     if isinstance(work, Product):
         writer = GateWriter if accelerator.isa is IsaRevision.A else MulWriter
         return writer(work, knobs["factors"], knobs["pixels"], accelerator)

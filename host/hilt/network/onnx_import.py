@@ -27,7 +27,6 @@ _REASONS = {
     "slice": "it only moves data",
     "softmax": "it leaves the integers",
     "transpose": "it only moves data",
-    "upsample": "it only moves data",
 }
 
 

@@ -29,10 +29,11 @@ VTA: Mapping[str, str] = {
     "GlobalAveragePool": "as AveragePool",
     "HardSigmoid": "behind a layer alone: goes into it",
     "MatMul": "constant weights",
-    "MaxPool": "without pads, or behind Relu",
+    "MaxPool": "two dimensions",
     "Mul": "by a constant: goes into the layer before it; of two int8 tensors (ISA revision A: by a gate only)",
     "ReduceMean": "over height and width: as AveragePool",
     "Relu": "goes into the layer before it",
+    "Resize": "nearest, by whole factors",
     "Sub": "of a constant: goes into the layer before it",
 }
 """The operators that VTA computes, with the form in which it does; in others the processor does."""

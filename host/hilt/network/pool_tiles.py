@@ -109,7 +109,7 @@ class PoolWriter(TileWriter):
 
     def write_tiles(self) -> None:
         """Add the loads, the computation and the store of each tile."""
-        for tile in self._each_tile():
+        for tile in self.each_tile():
             self._load(tile)
             self.compute(tile)
             self._store(tile)
@@ -122,7 +122,8 @@ class PoolWriter(TileWriter):
         """Return the first accumulator of a tile's output."""
         return self.copied + tile % 2 * self.made
 
-    def _each_tile(self) -> Iterator[PoolTile]:
+    def each_tile(self) -> Iterator[PoolTile]:
+        """Yield the tiles in the order in which they are computed."""
         number = 0
         for plane in range(0, self.pool.planes, self.planes):
             for row in range(0, self.pool.out[0], self.rows):

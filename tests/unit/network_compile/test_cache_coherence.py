@@ -151,7 +151,8 @@ class Case:
             "padded", "pad", [moved], (1, 16, 9, 9), {"pads": [0, 0, 1, 1, 0, 0, 0, 0], "value": 0}
         )
         by_vta = builder.conv(padded, 16)
-        copied = builder.add_node("copied", "upsample", [builder.conv(by_vta, 16)], (1, 16, 9, 9), {"factors": [1, 1]})
+        nothing = {"pads": [0] * 8, "value": 0}
+        copied = builder.add_node("copied", "pad", [builder.conv(by_vta, 16)], (1, 16, 9, 9), nothing)
         joined = builder.add_node("joined", "concat", [by_vta, copied], (1, 32, 9, 9), {"axis": 1})
         graph = builder.graph(builder.conv(joined, 16))
         self.bundle = read_bundle(compile_network(graph, TARGET).data, "m")

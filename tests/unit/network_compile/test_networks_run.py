@@ -152,20 +152,16 @@ def test_a_mean_whose_row_does_not_fit_on_chip_is_a_convolution_of_ones() -> Non
     assert verified(graph, builder.input()) == ["pool"]
 
 
-def test_max_pooling_of_negative_values_needs_no_padding() -> None:
-    builder = Builder((1, 16, 8, 8))
-    attributes = {"kernel": [2, 2], "strides": [2, 2], "pads": [0, 0, 0, 0]}
-    graph = builder.graph(builder.add_node("pool", "max_pool", ["x"], (1, 16, 4, 4), attributes))
-    data = np.minimum(builder.input(), -3)
-    aim = target()
-    with SimulatedVta(aim) as device:
-        output = Network(read_bundle(compile_network(graph, aim).data, "m"), device)(data)
-    assert np.array_equal(output, evaluate(graph, {"x": data})["pool.y"])
-    builder = Builder((1, 16, 8, 8))
-    attributes = {"kernel": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
-    padded = builder.graph(builder.add_node("pool", "max_pool", ["x"], (1, 16, 4, 4), attributes))
-    (placement,) = compile_network(padded, aim).placements
-    assert placement.reason == "its input may be negative, and VTA pads with zeros, which would win"
+@pytest.mark.parametrize("parameters", [PYNQ, SMALL])
+@pytest.mark.parametrize(
+    ("size", "factors"), [((5, 7), (2, 2)), ((1, 9), (3, 1)), ((4, 1), (1, 4)), ((20, 20), (2, 2))]
+)
+def test_upsampling_is_exact(parameters: str, size: tuple[int, int], factors: tuple[int, int]) -> None:
+    builder = Builder((1, 40, *size))
+    shape = (1, 40, size[0] * factors[0], size[1] * factors[1])
+    larger = builder.add_node("larger", "upsample", [builder.conv("x", 40, 1)], shape, {"factors": list(factors)})
+    graph = builder.graph(builder.conv(larger, 8, 1))
+    assert verified(graph, builder.input(), parameters) == ["conv0", "larger", "conv2"]
 
 
 @pytest.mark.parametrize(("kernel", "stride", "channels"), [(7, 2, 3), (3, 1, 3), (5, 3, 1), (3, 2, 5)])
