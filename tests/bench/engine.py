@@ -89,6 +89,8 @@ class _Memory(np.ndarray[Any, Any]):
 class _NoDevice(VtaDevice):
     """A device whose programs end at once and write nothing."""
 
+    table = True
+
     def allocate(self, size: int) -> Any:
         return np.zeros(size, np.uint8).view(_Memory)
 
