@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilt.measure.dataset import Dataset, DatasetStore
-from hilt.measure.dataset.recorded_space import ABSENT, is_imported, space_of
+from hilt.measure.dataset.recorded_space import is_imported, space_of
 from hilt.trial import Outcome
 from hilt.tune import Feedback, Tuner, TuningProblem
 from hilt.tune.metrics import trials_to_within
@@ -35,10 +35,8 @@ class RecordedProblem(TuningProblem):
 
     @cached_property
     def compiles(self) -> npt.NDArray[np.bool_]:
-        """Whether the dataset has each configuration, (len(space),): others are refused before any trial."""
-        reasons: list[str] = self._dataset.metadata["reasons"]
-        absent = reasons.index(ABSENT) if ABSENT in reasons else len(reasons)
-        return np.asarray(self._dataset.reason != absent)
+        """Whether each configuration is on record and not rejected, (len(space),): the others reach no board."""
+        return np.asarray(self._dataset.outcome != self._dataset.metadata["outcomes"].index(Outcome.REJECTED))
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):
