@@ -21,7 +21,7 @@ bitstream = "kria"
 KRIA = """
 [kria]
 board = "kv260"
-part = "xck26-sfvc784-2LV-c"
+part = "xcvc1902-vsva2197"
 parameters = "zcu104"
 isa = "A"
 bus_bits = 128
@@ -66,8 +66,8 @@ def test_every_board_model_has_a_target(name: str) -> None:
     ("board", "why"),
     [
         ("kv260", "no board 'kv260'"),
-        ("virtual:kv260", "no virtual board 'kv260'"),
-        ("odd", "TVM has none for its part xck26-sfvc784-2LV-c"),
+        ("virtual:nothing", "no virtual board 'nothing'"),
+        ("odd", "TVM has none for its part xcvc1902-vsva2197"),
         ("dataset:some", "no board 'dataset:some'"),
     ],
 )
