@@ -16,6 +16,12 @@ from hilt.store.identifiers import run_or_campaign
 HOST = "127.0.0.1"
 """The page steers runs. It is reached from elsewhere through `ssh -L PORT:127.0.0.1:PORT`."""
 _TOKEN_BYTES = 32
+_FOREIGN_FONT = re.compile(r"<link[^>]*//fonts\.googleapis\.com[^>]*>")
+_FIT = """<script>
+  document.getElementById("terminal").dataset.fontSize = Math.max(7, Math.min(16, Math.floor(innerWidth / 50)));
+</script>
+"""
+"""A character is 0.6 of its font's size wide: 80 of them take 48 times the size."""
 
 
 def serve(identifier: str | None, port: int) -> None:
@@ -60,6 +66,8 @@ def serve(identifier: str | None, port: int) -> None:
         response: web.StreamResponse = await handler(request)  # type: ignore[operator]
         if not response.prepared:
             response.headers["Content-Security-Policy"] = policy
+            if isinstance(response, web.Response) and response.content_type == "text/html":
+                response.text = page_of(response.text or "")
         return response
 
     def print_address(words: str) -> None:
@@ -84,6 +92,11 @@ def serve(identifier: str | None, port: int) -> None:
         LocalServer(shlex.join(words), host=HOST, port=port, title="hilt").serve()
     except OSError as error:
         raise SettingsError(f"port {port} cannot be served on ({error.strerror}); --port takes another") from None
+
+
+def page_of(text: str) -> str:
+    """Return textual-serve's page without its font of another site, and with 80 columns in a narrow window."""
+    return _FOREIGN_FONT.sub("", text).replace("</body>", f"{_FIT}</body>")
 
 
 class _Entrance:

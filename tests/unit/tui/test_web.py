@@ -223,6 +223,12 @@ def test_no_other_page_may_frame_it_and_it_loads_nothing_from_elsewhere(served: 
     assert hosts == {f"127.0.0.1:{port}", f"localhost:{port}"}
 
 
+def test_the_page_names_no_other_site_and_fits_80_columns_to_a_narrow_window(served: Served) -> None:
+    text = ask(served.port, "/", Cookie=served.cookie())[1]
+    assert re.findall(r'(?:src|href)="(?:https?:)?//(?!127\.0\.0\.1|localhost)[^"]*"', text) == []
+    assert text.index('id="terminal"') < text.index("dataset.fontSize = ") < text.index("</body>")
+
+
 def test_a_port_that_is_taken_is_refused(port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HILT_HOME", str(tmp_path))
     with pytest.raises(SettingsError, match=f"port {port} cannot be served on .*; --port"):
