@@ -104,7 +104,7 @@ def test_results_hold_for_a_run_of_the_same_facts_alone(fact: str, value: object
     assert continuing(new, old).versions == {**new.versions, CONTINUES: old.uuid}
     other = replace(new, **{fact: value})  # type: ignore[arg-type]
     assert getattr(other, fact) != getattr(new, fact)
-    assert continuing(other, old) == other
+    assert continuing(other, old).versions == other.versions
 
 
 def test_a_run_without_a_twin_has_its_bitstream_alone() -> None:
@@ -112,7 +112,7 @@ def test_a_run_without_a_twin_has_its_bitstream_alone() -> None:
         example_run("a" * 32, versions={TWIN: ""}),
         example_run("b" * 32, bitstream="9" * 64, versions={TWIN: ""}),
     )
-    assert continuing(new, old) == new
+    assert continuing(new, old).versions == new.versions
     twins = [replace(each, versions={TWIN: "2"}) for each in (old, new)]
     assert continuing(twins[1], twins[0]).versions == {TWIN: "2", CONTINUES: old.uuid}
 
