@@ -35,6 +35,7 @@ class AgentDevice(VtaDevice):
         self.parameters = driver.manifest.parameters
         self.isa = driver.manifest.isa
         self.table = driver.manifest.table
+        self.window = driver.manifest.window
         self.clock_hz = driver.manifest.clock_hz
 
     def allocate(self, size: int) -> Any:

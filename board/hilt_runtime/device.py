@@ -10,7 +10,7 @@ from typing import Any, Dict, Optional
 import numpy as np
 
 from hilt_runtime.errors import DeviceError, MemoryNeededError, TargetError
-from hilt_runtime.isa import READ_PORTS_OF_BUILD, TABLE_OF_BUILD
+from hilt_runtime.isa import READ_PORTS_OF_BUILD, TABLE_OF_BUILD, WINDOW_OF_BUILD
 from hilt_runtime.register_protocol import DeviceRun, RegisterProtocol, ResetStuckError
 from hilt_runtime.registers import IDENTITY_VALUE, REGISTER_BYTES, Register
 
@@ -23,6 +23,8 @@ class VtaDevice:
     isa = ""
     table = False
     """Whether STOREs can go by way of the table."""
+    window = False
+    """Whether GEMMs can read inputs of earlier iterations."""
     bitstream = ""
     """SHA-256 of the file; empty if it is not known."""
     clock_hz = 0
@@ -38,6 +40,8 @@ class VtaDevice:
                 raise TargetError(text.format(name, part, target[key], there))
         if target.get("table", False) and not self.table:
             raise TargetError(text.format(name, "an accelerator with", "a table before the store", "none"))
+        if target.get("window", False) and not self.window:
+            raise TargetError(text.format(name, "an accelerator with", "window GEMMs", "none"))
         wanted = target.get("bitstream", "")
         if wanted and self.bitstream and wanted != self.bitstream:
             raise TargetError(text.format(name, "bitstream", wanted[:12], self.bitstream[:12]))
@@ -81,7 +85,8 @@ class PynqDevice(VtaDevice):
         counts = self._registers.read(Register.IDENTITY) == IDENTITY_VALUE
         self._protocol = RegisterProtocol(self._registers, counts, self.clock_hz)
         self.isa = target["isa"]
-        self.table = counts and bool(self._registers.read(Register.BUILD) & TABLE_OF_BUILD)
+        build = self._registers.read(Register.BUILD) if counts else 0
+        self.table, self.window = bool(build & TABLE_OF_BUILD), bool(build & WINDOW_OF_BUILD)
         self.parameters = self._described(target) if counts else ""
 
     def allocate(self, size: int) -> Any:
@@ -114,15 +119,16 @@ class PynqDevice(VtaDevice):
     def _described(self, target: Dict[str, Any]) -> str:
         """Return the parameters' name if the registers agree with it, else the registers' values.
 
-        Table and read ports are apart: a bundle that does not use the table runs with and without, and programs are
-        the same whatever the ports.
+        Table, window and read ports are apart: a bundle that does not use the first two runs with and without, and
+        programs are the same whatever the ports.
         """
         wanted = target.get("identity")
         if not wanted:
             return ""
         read = self._registers.read
         there = [read(Register.GEOMETRY), read(Register.BUFFER_SIZES), read(Register.BUILD)]
-        if there[:2] == wanted[:2] and not (there[2] ^ wanted[2]) & ~(TABLE_OF_BUILD | READ_PORTS_OF_BUILD):
+        apart = TABLE_OF_BUILD | WINDOW_OF_BUILD | READ_PORTS_OF_BUILD
+        if there[:2] == wanted[:2] and not (there[2] ^ wanted[2]) & ~apart:
             return str(target["parameters"])
         return "registers {}".format(" ".join("{:08x}".format(value) for value in there))
 

@@ -24,6 +24,13 @@ TABLE_OF_BUILD = 1 << 13
 READ_PORTS_OF_BUILD = 3 << 14
 """The bits of the register `build` that hold the log2 of the read ports."""
 
+WINDOW_OF_BUILD = 1 << 16
+"""The bit of the register `build` that says that the accelerator has window GEMMs."""
+WINDOW_COLUMNS = 3
+"""Columns of a window GEMM's window."""
+WINDOW_LINE = 128
+"""The most columns of a row that a window GEMM goes over."""
+
 _NAME = re.compile(r"(\d{1,3})x(\d{1,3})_i8w8a32_(\d\d?)_(\d\d?)_(\d\d?)_(\d\d?)")
 _LARGEST_BATCH, _LARGEST_BLOCK, _LARGEST_DEPTH, _LARGEST_UOP_LOG = 16, 64, 1 << 16, 18
 
@@ -92,6 +99,11 @@ def _is_power(value: int, most: int) -> bool:
     return 0 < value <= most and not value & (value - 1)
 
 
+def window_rows(block: int) -> int:
+    """Return the rows of a window: an output has two multipliers for each of its taps. 0: the block is too small."""
+    return min(3, block // (2 * WINDOW_COLUMNS)) if block >= 16 else 0
+
+
 def store_types(written: Any, isa: str, table: bool) -> Any:
     """Return the memory types of STOREs as the accelerator reads the field: OUT, OUT_BY_TABLE or TABLE.
 
@@ -148,12 +160,13 @@ def _narrow(sizes: Sizes, isa: str) -> FieldPlaces:
     immediate = (("alu_opcode", 3 if newer else 2), ("use_imm", 1), ("imm", 16))
     names = "{} in ISA revision {}".format(sizes.name, isa)
     place = (*_COMMON, ("memory_type", 3 if newer else 2), ("sram_base", 16), ("dram_base", 32))
+    window = FieldPlace("window", 0, 63, 1)
     products = (("src_factor_out", inp), ("src_factor_in", inp), ("wgt_factor_out", wgt), ("wgt_factor_in", wgt))
     sums = (("src_factor_out", acc), ("src_factor_in", acc))
     return FieldPlaces(
         2,
         memory=_consecutive(names, 64, place, _BLOCK),
-        gemm=_consecutive(names, 64, loops, (*dst, *products)),
+        gemm=(*_consecutive(names, 64, loops, (*dst, *products)), window),
         alu=_consecutive(names, 64, loops, (*dst, *sums, *immediate)),
         uop=_consecutive(names, 32, (("dst", acc), ("src", inp), ("wgt", wgt))),
     )
@@ -194,7 +207,12 @@ def _wide() -> FieldPlaces:
     return FieldPlaces(
         4,
         memory=(*common, *place, *block),
-        gemm=(*loops, FieldPlace("wgt_factor_out", 2, 42, 21), FieldPlace("wgt_factor_in", 3, 42, 21)),
+        gemm=(
+            *loops,
+            FieldPlace("wgt_factor_out", 2, 42, 21),
+            FieldPlace("wgt_factor_in", 3, 42, 21),
+            FieldPlace("window", 0, 8, 1),
+        ),
         alu=(
             *loops,
             FieldPlace("alu_opcode", 0, 11, 3),

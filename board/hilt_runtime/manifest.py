@@ -116,6 +116,7 @@ _TARGET_OPTIONS: Dict[str, _Check] = {
     "bitstream_file": _is_text,
     "register_base": _is_integer(0, (1 << 40) - 1),
     "table": lambda value: isinstance(value, bool),
+    "window": lambda value: isinstance(value, bool),
     "identity": _is_list(_is_integer(0, (1 << 32) - 1), 3),
 }
 _TENSOR: Dict[str, _Check] = {"name": _is_text, "shape": _shape, "dtype": lambda value: value in _DTYPES}
@@ -180,7 +181,8 @@ def _machine(target: Mapping[str, Any]) -> InstructionSet:
     for name, check in _TARGET_OPTIONS.items():
         _require(name not in target or check(target[name]), "the target has no {} that can be".format(name))
     try:
-        machine = InstructionSet(isa.geometry(target["parameters"]), target["isa"], target.get("table", False))
+        features = target.get("table", False), target.get("window", False)
+        machine = InstructionSet(isa.geometry(target["parameters"]), target["isa"], *features)
         bit = machine.dram_base_bit
     except (isa.ParametersError, isa.FieldOverflowError) as error:
         raise ManifestNotWholeError(str(error)) from None

@@ -33,6 +33,8 @@ class InstructionSet(NamedTuple):
     revision: str
     table: bool = False
     """Whether its STOREs can go by way of the table."""
+    window: bool = False
+    """Whether its GEMMs can read inputs of earlier iterations."""
 
     @property
     def formats(self) -> isa.FieldPlaces:
@@ -229,9 +231,25 @@ def _operations(words: Any, machine: InstructionSet, first: int) -> Dict[int, Di
         columns = {**isa.unpack(words[number], fields), "number": number + first}
         if opcode == isa.ALU:
             _refuse(columns["alu_opcode"] > _LAST_ALU, columns["number"], "is an ALU operation that VTA has not")
+        else:
+            _check_windows(columns, machine)
         some = (columns["iter_out"] > 0) & (columns["iter_in"] > 0) & (columns["uop_end"] > columns["uop_bgn"])
         found[opcode] = {name: values[some] for name, values in columns.items()}
     return found
+
+
+def _check_windows(gemms: Dict[str, Any], machine: InstructionSet) -> None:
+    """Check the window GEMMs, whose weights do not move on: the factors say what they do not write."""
+    window = gemms["window"] != 0
+    if not machine.window or not isa.window_rows(machine.sizes.block):
+        text = "is a window GEMM, which the accelerator has not, or the bundle does not name"
+        _refuse(window, gemms["number"], text)
+    columns = gemms["iter_in"]
+    fits = (gemms["uop_end"] == gemms["uop_bgn"] + 1) & (columns >= 2) & (columns <= isa.WINDOW_LINE)
+    text = "is a window GEMM of anything but one micro-op and 2 to {} columns".format(isa.WINDOW_LINE)
+    _refuse(window & ~fits, gemms["number"], text)
+    for loop in ("out", "in"):
+        gemms["wgt_factor_" + loop] = np.where(window, 0, gemms["wgt_factor_" + loop])
 
 
 def _refuse(wrong: Any, number: Any, text: str) -> None:

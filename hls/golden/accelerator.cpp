@@ -157,7 +157,8 @@ bool Accelerator::execute_compute(uint64_t &budget) {
       --budget;
       return execute_compute_load();
     case kGemm:
-      return execute_nest(budget);
+      if (!illegal_window(instruction.nest)) return execute_nest(budget);
+      break;
     case kAlu:
       if (instruction.nest.alu_opcode <= kMul) return execute_nest(budget);
       break;

@@ -96,6 +96,15 @@ Nest decode_nest_128(const uint64_t *words, bool gemm) {
   return nest;
 }
 
+// A window GEMM's factors of the weights say what it does not write.
+void open_window(Nest &nest, uint64_t word) {
+  nest.window = kHasWindow && Fields(word, kIsa == IsaRevision::kWide ? 8 : 63).take(1) != 0;
+  if (!nest.window) return;
+  nest.skip_out = nest.wgt_factor_out;
+  nest.skip_in = nest.wgt_factor_in;
+  nest.wgt_factor_out = nest.wgt_factor_in = 0;
+}
+
 }  // namespace
 
 // A parameter set that overflows the 128-bit words must not be compiled for them (Accelerator chooses wide).
@@ -124,6 +133,7 @@ Instruction decode(const uint8_t *bytes, uint64_t number) {
     } else {
       instruction.nest = decode_nest_128(words, instruction.opcode == kGemm);
     }
+    if (instruction.opcode == kGemm) open_window(instruction.nest, words[0]);
   }
   return instruction;
 }

@@ -41,10 +41,17 @@ struct Nest {
   uint32_t dst_factor_out, dst_factor_in, src_factor_out, src_factor_in;
   uint32_t wgt_factor_out, wgt_factor_in;  // GEMM
   bool reset;                              // GEMM
+  bool window;                             // GEMM
+  uint32_t skip_out, skip_in;              // window: the rows and columns that it does not write
   uint32_t alu_opcode;                     // ALU
   bool use_imm;                            // ALU
   int32_t imm;                             // ALU
 };
+
+// Whether it is a window GEMM of anything but one micro-op and an inner loop of 2 to kWindowLine iterations.
+constexpr bool illegal_window(const Nest &nest) {
+  return nest.window && (nest.uop_end != uint64_t{nest.uop_bgn} + 1 || nest.iter_in < 2 || nest.iter_in > kWindowLine);
+}
 
 struct Instruction {
   uint64_t number;  // position in the stream

@@ -45,6 +45,32 @@ void multiply(AccElement &acc, OutElement &out, const InpElement &inp, const Wgt
   }
 }
 
+// What a lane of outputs 2 * pair and 2 * pair + 1 has in a window GEMM at iteration (out, in): behind the taps
+// constants, before the first row and column zero.
+int32_t windowed(const Buffers &buffers, const Nest &nest, uint64_t src, const NestPosition &at, uint32_t b,
+                 uint32_t pair, uint32_t lane) {
+  const uint32_t tap = lane / 2, row = tap / kWindowColumns, column = tap % kWindowColumns;
+  if (tap >= kWindowTaps) return tap == kWindowTaps ? 1 : -128;
+  if (row > at.out || column > at.in) return 0;
+  const uint64_t before = src - scaled(row, nest.src_factor_out, column, nest.src_factor_in);
+  return buffers.inp[before].value[b][2 * pair + lane % 2];
+}
+
+// The iteration (out, in) of a window GEMM. With reset the products replace acc.
+void multiply_window(Buffers &buffers, const Nest &nest, uint64_t dst, uint64_t src, uint64_t wgt,
+                     const NestPosition &at) {
+  if (at.out < nest.skip_out || at.in < nest.skip_in) return;
+  for (uint32_t b = 0; b < kBatch; ++b)
+    for (uint32_t o = 0; o < kBlock; ++o) {
+      uint32_t sum = nest.reset ? 0 : static_cast<uint32_t>(buffers.acc[dst].value[b][o]);
+      for (uint32_t i = 0; i < kBlock; ++i)
+        sum += static_cast<uint32_t>(windowed(buffers, nest, src, at, b, o / 2, i) *
+                                     buffers.wgt[wgt].value[i / 2][o][i % 2]);
+      buffers.acc[dst].value[b][o] = static_cast<int32_t>(sum);
+      buffers.out[dst].value[b][o] = static_cast<int8_t>(sum);
+    }
+}
+
 // The amount is the low five bits of `by`, signed; a negative amount shifts left.
 int32_t shift(int32_t value, int32_t by) {
   const int32_t amount = static_cast<int32_t>(static_cast<uint32_t>(by) << 27) >> 27;
@@ -96,7 +122,11 @@ uint64_t run_gemm(Buffers &buffers, const Nest &nest, NestPosition &position, ui
     if (src >= kInpDepth) return fault = {kInpIndex, src}, false;
     if (wgt >= kWgtDepth) return fault = {kWgtIndex, wgt}, false;
     if (dst >= kAccDepth) return fault = {kAccIndex, dst}, false;
-    multiply(buffers.acc[dst], buffers.out[dst], buffers.inp[src], buffers.wgt[wgt], nest.reset);
+    if (nest.window) {
+      multiply_window(buffers, nest, dst, src, wgt, position);
+    } else {
+      multiply(buffers.acc[dst], buffers.out[dst], buffers.inp[src], buffers.wgt[wgt], nest.reset);
+    }
     return true;
   });
 }

@@ -11,7 +11,7 @@
     !defined(VTA_LOG_BATCH) || !defined(VTA_LOG_BLOCK) || !defined(VTA_LOG_UOP_BUFF_SIZE) ||                      \
     !defined(VTA_LOG_INP_BUFF_SIZE) || !defined(VTA_LOG_WGT_BUFF_SIZE) || !defined(VTA_LOG_ACC_BUFF_SIZE) ||      \
     !defined(VTA_ISA_REVISION) || !defined(VTA_BUS_WIDTH) || !defined(VTA_HAZARD_INTERLOCK) ||                    \
-    !defined(VTA_INSN_QUEUE_DEPTH) || !defined(VTA_TABLE) || !defined(VTA_READ_PORTS)
+    !defined(VTA_INSN_QUEUE_DEPTH) || !defined(VTA_TABLE) || !defined(VTA_READ_PORTS) || !defined(VTA_WINDOW)
 #error "compile with the macros of Accelerator.defines()"
 #endif
 
@@ -42,6 +42,14 @@ constexpr uint32_t kAcc8Bytes = kBatch * kBlock;
 constexpr bool kHasTable = VTA_TABLE != 0;
 constexpr uint32_t kTableBytes = 256;
 constexpr uint32_t kTableElements = kOutBytes < kTableBytes ? kTableBytes / kOutBytes : 1;
+
+// A window GEMM reads the last inputs of so many rows and columns of its iterations; a row is so long at most. An output
+// has two multipliers for each.
+constexpr bool kHasWindow = VTA_WINDOW != 0 && VTA_HAZARD_INTERLOCK != 0 && kBlock >= 16;
+constexpr uint32_t kWindowRows = kBlock >= 32 ? 3 : 2;
+constexpr uint32_t kWindowColumns = 3;
+constexpr uint32_t kWindowTaps = kWindowRows * kWindowColumns;
+constexpr uint32_t kWindowLine = 128;
 
 // Elements in a buffer.
 constexpr uint32_t kUopDepth = (1u << VTA_LOG_UOP_BUFF_SIZE) / kUopBytes;

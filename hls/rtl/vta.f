@@ -19,6 +19,7 @@ vta_ram.sv
 vta_sequencer.sv
 vta_table.sv
 vta_token_queue.sv
+vta_window.sv
 // Level 2: made of primitives.
 vta_acc_bank.sv
 vta_axil_regs.sv

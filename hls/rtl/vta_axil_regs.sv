@@ -70,7 +70,14 @@ module vta_axil_regs
     8'(LogAccBuffSize), 8'(LogWgtBuffSize), 8'(LogInpBuffSize), 8'(LogUopBuffSize)
   };
   localparam logic [31:0] Build = {
-    16'd0, 2'(LogReadPorts), Table, HazardInterlock, 4'($clog2(BusBits)), 4'd0, 4'(IsaRevision)
+    15'd0,
+    Window,
+    2'(LogReadPorts),
+    Table,
+    HazardInterlock,
+    4'($clog2(BusBits)),
+    4'd0,
+    4'(IsaRevision)
   };
 
   // ---- Writes -----------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ module vta_chain
   endfunction
 
   // fields that only GEMM and ALU of two tensors have
-  logic [4*IndexBits+UopEndBits+22:0] unused_nest;
+  logic [4*IndexBits+UopEndBits+2*WgtFactorBits+23:0] unused_nest;
   assign unused_nest = {
     nest_i.uop_end,
     nest_i.uop_count[3:2],
@@ -67,6 +67,9 @@ module vta_chain
     nest_i.src_factor_in,
     nest_i.wgt_factor_out,
     nest_i.wgt_factor_in,
+    nest_i.window,
+    nest_i.skip_out,
+    nest_i.skip_in,
     nest_i.alu_opcode,
     nest_i.use_imm,
     nest_i.imm

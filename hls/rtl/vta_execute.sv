@@ -105,7 +105,32 @@ module vta_execute
   rows_t gemm_row_q[1:GemmStages];
   logic [GemmStages:1] gemm_valid;
   logic [AccBits-1:0] gemm_dot;
-  logic clear_q;
+  // clear_q: accumulators are zero afterwards; replaces_q: they are the products alone
+  logic clear_q, replaces_q;
+
+  // ---- Window GEMM: reads inputs of earlier iterations, writes where its window is whole --------
+  logic [InpBits-1:0] taps[WindowTaps];
+  logic window_q, writes;
+
+  if (Window) begin : g_window
+    vta_window u_window (
+      .clk_i,
+      .start_i,
+      .window_i(nest_i.window),
+      .columns_i(nest_i.iter_in),
+      .skip_rows_i(nest_i.skip_out),
+      .skip_columns_i(nest_i.skip_in),
+      .issue_i(operand_read_o),
+      .inp_i,
+      .taps_o(taps),
+      .window_o(window_q),
+      .writes_o(writes)
+    );
+  end else begin : g_no_window
+    assign taps = '{default: '0};
+    assign window_q = 1'b0;
+    assign writes = 1'b1;
+  end
 
   // ---- Folded reset: GEMM adds to zero where it first comes to an accumulator of it -------------
   // The accumulators to which the GEMM did not come are left to the reset itself, which runs after
@@ -131,6 +156,7 @@ module vta_execute
 
   always_ff @(posedge clk_i) begin
     zero_q[GemmFirst+1] <= rst_ni && !replay_q ? first : '0;
+    if (rst_ni && replaces_q && writes) zero_q[GemmFirst+1] <= gemm_q[GemmFirst];
     for (int n = GemmFirst + 2; n <= GemmRead + 1; n++) zero_q[n] <= rst_ni ? zero_q[n-1] : '0;
   end
 
@@ -151,8 +177,12 @@ module vta_execute
       gemm_row_q[n] <= gemm_row_q[n-1];
     end
     if (replay_q) gemm_q[GemmFirst+1] <= rst_ni ? gemm_q[GemmFirst] & first : '0;
+    if (!writes) gemm_q[GemmFirst+1] <= '0;
     // The instruction may have changed by the time of the write.
-    if (gemm_valid[1]) clear_q <= nest_i.reset;
+    if (gemm_valid[1]) begin
+      clear_q <= nest_i.reset && !nest_i.window;
+      replaces_q <= nest_i.reset && nest_i.window;
+    end
   end
 
   vta_gemm u_gemm (
@@ -160,6 +190,8 @@ module vta_execute
     .valid_i(gemm_valid[5:1]),
     .inp_i,
     .wgt_i,
+    .window_i(window_q),
+    .taps_i(taps),
     .dot_o(gemm_dot)
   );
 

@@ -7,7 +7,7 @@
 //   - one micro-op, whose input and weight no loop moves on,
 //   - consecutive accumulators, each once,
 //   - indices that are all within their buffers,
-// that pushes no token, and is followed by a GEMM that does not reset.
+// that pushes no token, and is followed by a GEMM that does not reset. Neither is a window GEMM.
 //
 // It is taken in cycle T. All but the follower is known in T+4; from T+5 on the head of the queue
 // is looked at, and waited for where the queue is empty, so that the outcome does not depend on
@@ -88,7 +88,7 @@ module vta_fold
       Decide: if (may_fold) state_d = Look;
       Look: begin
         if (look) begin
-          if (opcode_of(insn_i) == OpGemm && !insn_i[ResetBit]) state_d = Folded;
+          if (opcode_of(insn_i) == OpGemm && !insn_i[ResetBit] && !window_of(insn_i)) state_d = Folded;
         end else if (repeat_i) begin
           state_d = Look;
         end
@@ -102,7 +102,7 @@ module vta_fold
     state_q <= state_d;
     if (take_i) begin
       state_q <= HazardInterlock && opcode_of(insn_i) == OpGemm && insn_i[ResetBit] &&
-          !insn_i[PushPrevBit] && !insn_i[PushNextBit] ? Measure : Closed;
+          !window_of(insn_i) && !insn_i[PushPrevBit] && !insn_i[PushNextBit] ? Measure : Closed;
     end
     if (!rst_ni) state_q <= Closed;
     folded_q <= rst_ni && state_d == Folded;
@@ -113,11 +113,14 @@ module vta_fold
   assign first_o = LogAccDepth'(first_q);
   assign count_o = RoomBits'(count_q);
 
-  logic [UopEndBits+UopBits+22:0] unused;  // what else an instruction has
+  logic [UopEndBits+UopBits+2*WgtFactorBits+23:0] unused;  // what else an instruction has
   assign unused = {
     nest_i.uop_end,
     nest_i.uop_count[3:2],
     nest_i.reset,
+    nest_i.window,
+    nest_i.skip_out,
+    nest_i.skip_in,
     nest_i.alu_opcode,
     nest_i.use_imm,
     nest_i.imm,
@@ -131,7 +134,8 @@ module vta_fold
       folded_o -> count_q != '0 && CountBits'(first_q) + count_q <= CountBits'(AccDepth))
   else $error("a reset that passes its buffer was left to the next GEMM");
   assert_next : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      folded_o -> insn_valid_i && opcode_of(insn_i) == OpGemm && !insn_i[ResetBit])
+      folded_o -> insn_valid_i && opcode_of(insn_i) == OpGemm && !insn_i[ResetBit]
+          && !window_of(insn_i))
   else $error("a reset was left to an instruction that does not add");
   assert_order : assert property (@(posedge clk_i) disable iff (!rst_ni)
       take_i -> state_q != Look && state_q != Folded)

@@ -7,6 +7,10 @@
 // x is negative, in its high 16. w0 is stored 128 larger, which makes the sum a concatenation; the
 // slice takes 128 * x off the product, and adds half.
 //
+// In a window GEMM (vta_window) two outputs that share multipliers meet inputs of their own
+// channels: lanes 2k and 2k + 1 have tap k of the even output's channel and of the odd one's. The
+// lanes behind the taps have constants, with which weights make a bias.
+//
 // Five register stages, never stalled. In cycle 1 the operands of a micro-op are at inp_i and
 // wgt_i, and are registered at its end, as are products and offsets at the end of 2, their sums at
 // the end of 3, sums of four at the end of 4, dot products at the end of 5: dot_o has them in cycle
@@ -20,6 +24,8 @@ module vta_gemm
   input  logic [5:1]         valid_i,
   input  logic [InpBits-1:0] inp_i,
   input  logic [WgtBits-1:0] wgt_i,
+  input  logic               window_i,
+  input  logic [InpBits-1:0] taps_i[WindowTaps],
   output logic [AccBits-1:0] dot_o
 );
 
@@ -33,18 +39,19 @@ module vta_gemm
   // 128 * x.
   localparam int unsigned Pairs = Block / 2;
   localparam logic signed [31:0] LowHalf = 32'sh8000;
-  logic signed [31:0] offset_q[Batch*Block];
+  logic signed [31:0] offset_q[Batch*Pairs*Block];
   logic signed [31:0] raw_q[Batch*Pairs*Block];
   logic signed [31:0] product_q[Batch*Pairs*Block];
   logic signed [17:0] partial_q[Batch*Block*Groups];
 
   // Operands: an input, and the weights of an even output, plus 128, and the odd one after it.
-  logic signed [7:0] inputs_q[Batch*Block];
+  logic signed [7:0] inputs_q[Batch*Pairs*Block];
   logic [7:0] even_q[Pairs*Block];
   logic signed [7:0] odd_q[Pairs*Block];
 
   // No registers.
-  logic signed [31:0] inputs[Batch*Block];
+  logic signed [7:0] lanes[Batch*Block];
+  logic signed [31:0] inputs[Batch*Pairs*Block];
   logic signed [24:0] pair[Pairs*Block];
   logic signed [31:0] dot[Batch*Block];
 
@@ -86,17 +93,17 @@ module vta_gemm
       for (int n = 0; n < Batch * Pairs; n++) begin
         /* verilator unroll_disable */
         for (int i = 0; i < Block; i++) begin
-          product_q[n*Block+i] = raw_q[n*Block+i] + offset_q[n/Pairs*Block+i];
+          product_q[n*Block+i] = raw_q[n*Block+i] + offset_q[n*Block+i];
         end
       end
     end
     if (valid_i[2]) begin
       // 2^15 - 128 * x, of which nine bits are not always zero
-      /* verilator unroll_full */
-      for (int n = 0; n < Batch * Block; n++)
+      /* verilator unroll_disable */
+      for (int n = 0; n < Batch * Pairs * Block; n++)
       offset_q[n] = ((LowHalf >>> 7) - 32'(inputs_q[n]) & 32'sh1ff) <<< 7;
-      /* verilator unroll_full */
-      for (int n = 0; n < Batch * Block; n++) inputs[n] = 32'(inputs_q[n]);
+      /* verilator unroll_disable */
+      for (int n = 0; n < Batch * Pairs * Block; n++) inputs[n] = 32'(inputs_q[n]);
       /* verilator unroll_disable */
       for (int n = 0; n < Pairs * Block; n++)
       pair[n] = (25'(odd_q[n]) <<< 16) | 25'({1'b0, even_q[n]});
@@ -106,14 +113,37 @@ module vta_gemm
         for (int p = 0; p < Pairs; p++) begin
           /* verilator unroll_disable */
           for (int i = 0; i < Block; i++) begin
-            raw_q[(b*Pairs+p)*Block+i] = inputs[b*Block+i] * 32'(pair[p*Block+i]);
+            raw_q[(b*Pairs+p)*Block+i] = inputs[(b*Pairs+p)*Block+i] * 32'(pair[p*Block+i]);
           end
         end
       end
     end
     if (valid_i[1]) begin
-      /* verilator unroll_full */
-      for (int n = 0; n < Batch * Block; n++) inputs_q[n] = inp_i[n*8+:8];
+      if (Window && window_i) begin
+        /* verilator unroll_disable */
+        for (int b = 0; b < Batch; b++) begin
+          /* verilator unroll_disable */
+          for (int p = 0; p < Pairs; p++) begin
+            /* verilator unroll_disable */
+            for (int i = 0; i < Block; i++) begin
+              inputs_q[(b*Pairs+p)*Block+i] = i / 2 == WindowTaps ? 8'sd1 : -8'sd128;
+              if (i / 2 < WindowTaps)
+                inputs_q[(b*Pairs+p)*Block+i] = taps_i[i/2][(b*Block+2*p+i%2)*8+:8];
+            end
+          end
+        end
+      end else begin
+        /* verilator unroll_full */
+        for (int n = 0; n < Batch * Block; n++) lanes[n] = inp_i[n*8+:8];
+        /* verilator unroll_disable */
+        for (int b = 0; b < Batch; b++) begin
+          /* verilator unroll_disable */
+          for (int p = 0; p < Pairs; p++) begin
+            /* verilator unroll_disable */
+            for (int i = 0; i < Block; i++) inputs_q[(b*Pairs+p)*Block+i] = lanes[b*Block+i];
+          end
+        end
+      end
       /* verilator unroll_full */
       for (int p = 0; p < Pairs; p++) begin
         /* verilator unroll_full */
@@ -152,8 +182,12 @@ module vta_gemm
           automatic logic signed [31:0] sum = '0;
           /* verilator unroll_disable */
           for (int i = 0; i < Block; i++) begin
-            sum = sum + 32'($signed(inp_i[(b*Block+i)*8+:8]))
-                * 32'($signed(wgt_i[(n*Block+i)*8+:8]));
+            automatic logic [7:0] lane = inp_i[(b*Block+i)*8+:8];
+            if (Window && window_i) begin
+              lane = i / 2 == WindowTaps ? 8'h01 : 8'h80;
+              if (i / 2 < WindowTaps) lane = taps_i[i/2][(b*Block+n/2*2+i%2)*8+:8];
+            end
+            sum = sum + 32'($signed(lane)) * 32'($signed(wgt_i[(n*Block+i)*8+:8]));
           end
           expected[1][(b*Block+n)*32+:32] <= sum;
         end

@@ -6,7 +6,7 @@
 //
 // Micro-ops come in pairs: the first and second of the instruction, the third and fourth, and so
 // on. The two of a pair go together where their destinations are in different banks and
-//   GEMM: they multiply the same operands, as those of a reset do;
+//   GEMM: they multiply the same operands, as those of a reset do, and it is no window GEMM;
 //   ALU of two tensors: their sources are in different banks or the same one, and the second's is
 //   not the first's result.
 // Otherwise the second goes after the first. An ALU micro-op of two tensors takes two cycles,
@@ -23,7 +23,8 @@
 // An accumulator is read three cycles before its new value can be read. With the interlock a
 // micro-op whose destination (or ALU source) was issued in the last two cycles waits. Without it
 // the older update is lost, and micro-ops go one by one: so do the public HLS bitstreams, whose
-// losses are those of such a sequence.
+// losses are those of such a sequence. A window GEMM that writes each accumulator once does not
+// wait: what it does not write may have the destinations of others.
 
 module vta_issue
   import vta_pkg::*;
@@ -144,8 +145,8 @@ module vta_issue
     assign unused_uop = uop_q[n];
   end
 
-  logic [19:0] unused_nest;  // the operation on the accumulators does not matter here
-  assign unused_nest = {nest_i.reset, nest_i.alu_opcode, nest_i.imm};
+  logic [WgtFactorBits+19:0] unused_nest;  // the operation on accumulators does not matter here
+  assign unused_nest = {nest_i.reset, nest_i.skip_out, nest_i.alu_opcode, nest_i.imm};
 
   // ---- Indices ----------------------------------------------------------------------------------
   logic [1:0] index_valid_q, past_q;
@@ -167,10 +168,20 @@ module vta_issue
 
   // ---- Checks -----------------------------------------------------------------------------------
   // Kinds are registered: they hold still from the cycle after start_i.
-  logic two_tensors_q, gemm_q;
+  logic two_tensors_q, gemm_q, window_q;
   always_ff @(posedge clk_i) begin
     gemm_q <= gemm_i;
     two_tensors_q <= !gemm_i && !nest_i.use_imm;
+    window_q <= nest_i.window;
+  end
+
+  // Whether what a window GEMM writes goes up from one micro-op to the next.
+  logic rising_q;
+  index_t row_step_q;
+  always_ff @(posedge clk_i) begin
+    row_step_q <= nest_i.dst_factor_out + index_t'(nest_i.skip_in);
+    rising_q <= Window && window_q && nest_i.dst_factor_in == index_t'(1)
+        && row_step_q >= index_t'(nest_i.iter_in);
   end
 
   // Whether a micro-op has a fault. Which is told of the first one of the instruction, a cycle
@@ -280,9 +291,9 @@ module vta_issue
           && (src_index_q[0][0] != src_index_q[1][0]
               || dst_t'(src_index_q[0]) == dst_t'(src_index_q[1]));
       checked.may_pair = HazardInterlock && index_valid_q[1]
-          && dst_index_q[0][0] != dst_index_q[1][0]
+          && dst_index_q[0][0] != dst_index_q[1][0] && !window_q
           && (gemm_q ? same_operands : !two_tensors_q || sources_fit);
-      if (HazardInterlock) begin
+      if (HazardInterlock && !rising_q) begin
         for (int n = 0; n < 2; n++) begin
           for (int m = 0; m < 4; m++) begin
             checked.conflicts[n][m] = before_valid_q[m] &&
@@ -539,7 +550,7 @@ module vta_issue
   assign next_row = dst[0][0] ? {dst_row[0], dst_row[1]} : {dst_row[1], dst_row[0]};
   for (genvar bank = 0; bank < AccBanks; bank++) begin : g_interlock
     assert_interlock : assert property (@(posedge clk_i) disable iff (!rst_ni)
-        HazardInterlock && dst_banks[bank] ->
+        HazardInterlock && dst_banks[bank] && !rising_q ->
         !(dst_q_o[bank] && dst_row_q[bank] == next_row[bank])
         && !(issued_2_q[bank] && issued_row_2_q[bank] == next_row[bank]))
     else $error("a destination was issued within two cycles of itself");

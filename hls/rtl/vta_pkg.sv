@@ -48,6 +48,9 @@
 `ifndef VTA_READ_PORTS
 `define VTA_READ_PORTS 1
 `endif
+`ifndef VTA_WINDOW
+`define VTA_WINDOW 1
+`endif
 `ifndef VTA_INSN_QUEUE_DEPTH
 `define VTA_INSN_QUEUE_DEPTH 512
 `endif
@@ -121,6 +124,14 @@ package vta_pkg;
   localparam int unsigned TableWordBits = 8 << LogTableWordBytes;
   localparam int unsigned LogTableWords = LogTableBytes - LogTableWordBytes;
 
+  // A window GEMM reads the last inputs of so many rows and columns of its iterations; a row is so
+  // long at most. An output has two multipliers for each.
+  localparam bit Window = `VTA_WINDOW != 0 && HazardInterlock && Block >= 16;
+  localparam int unsigned WindowRows = Block >= 32 ? 3 : 2;
+  localparam int unsigned WindowColumns = 3;
+  localparam int unsigned WindowTaps = WindowRows * WindowColumns;
+  localparam int unsigned LogWindowLine = 7;
+
   // The accumulator and the output buffer have a bank for even and one for odd elements, so that
   // two micro-ops whose destinations differ in the lowest bit are executed together.
   localparam int unsigned AccBanks = 2;
@@ -147,6 +158,7 @@ package vta_pkg;
   localparam int unsigned XPad1Lsb = 124;
 
   localparam int unsigned ResetBit = 7;
+  localparam int unsigned WindowBit = IsaWide ? 8 : 63;
   localparam int unsigned UopBgnLsb = IsaWide ? 32 : 8;
   localparam int unsigned UopBgnBits = IsaWide ? 32 : LogUopDepth;
   localparam int unsigned UopEndLsb = UopBgnLsb + UopBgnBits;
@@ -293,6 +305,10 @@ package vta_pkg;
     index_t                src_factor_in;
     index_t                wgt_factor_out;
     index_t                wgt_factor_in;
+    // Of a window GEMM, whose weights do not move on: the rows and columns that it does not write.
+    logic                     window;
+    logic [WgtFactorBits-1:0] skip_out;
+    logic [WgtFactorBits-1:0] skip_in;
     logic [2:0]            alu_opcode;
     logic                  use_imm;
     logic [15:0]           imm;
@@ -342,10 +358,15 @@ package vta_pkg;
     ;
   endfunction
 
+  function automatic logic window_of(input logic [InsnBits-1:0] insn);
+    return Window && opcode_of(insn) == OpGemm && insn[WindowBit];
+  endfunction
+
   function automatic nest_t nest_of(input logic [InsnBits-1:0] insn);
-    logic gemm;
+    logic gemm, window;
     logic [UopEndBits-1:0] count;
     gemm = opcode_of(insn) == OpGemm;
+    window = window_of(insn);
     count = insn[UopEndLsb +: UopEndBits] - UopEndBits'(insn[UopBgnLsb +: UopBgnBits]);
     return
     '{
@@ -375,8 +396,11 @@ package vta_pkg;
         '(
         insn[AluSrcFactorInLsb+:AluSrcFactorBits]
         ),
-        wgt_factor_out: index_t'(insn[WgtFactorOutLsb+:WgtFactorBits]),
-        wgt_factor_in: index_t'(insn[WgtFactorInLsb+:WgtFactorBits]),
+        wgt_factor_out: window ? '0 : index_t'(insn[WgtFactorOutLsb+:WgtFactorBits]),
+        wgt_factor_in: window ? '0 : index_t'(insn[WgtFactorInLsb+:WgtFactorBits]),
+        window: window,
+        skip_out: insn[WgtFactorOutLsb+:WgtFactorBits],
+        skip_in: insn[WgtFactorInLsb+:WgtFactorBits],
         alu_opcode: alu_opcode_of(insn),
         use_imm: use_imm_of(insn),
         imm: imm_of(insn)
@@ -398,13 +422,25 @@ package vta_pkg;
     };
   endfunction
 
-  // Whether the compute stage, which gets it, cannot execute it: opcodes 5 to 7, LOAD of OUT and of memory types 6 and 7, ALU
-  // operations 5 to 7.
+  // Whether it is a window GEMM of anything but one micro-op and an inner loop of two iterations to
+  // as many as a line has.
+  function automatic logic illegal_window(input logic [InsnBits-1:0] insn);
+    logic [IterBits-1:0] columns;
+    columns = insn[IterInLsb+:IterBits];
+    return window_of(
+        insn
+    ) && (insn[UopEndLsb+:UopEndBits] != UopEndBits'(insn[UopBgnLsb+:UopBgnBits]) + 1'b1 ||
+          columns < IterBits'(2) || columns > IterBits'(1 << LogWindowLine));
+  endfunction
+
+  // Whether the compute stage, which gets it, cannot execute it: opcodes 5 to 7, LOAD of OUT and of
+  // memory types 6 and 7, ALU operations 5 to 7, a window GEMM that there is not.
   function automatic logic illegal(input logic [InsnBits-1:0] insn);
     unique case (opcode_of(
         insn
     ))
-      OpStore, OpGemm, OpFinish: return 1'b0;
+      OpStore, OpFinish: return 1'b0;
+      OpGemm: return illegal_window(insn);
       OpLoad: return memory_type_of(insn) == MemOut || memory_type_of(insn) > MemAcc8;
       OpAlu: return alu_opcode_of(insn) > AluMul;
       default: return 1'b1;

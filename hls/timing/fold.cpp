@@ -8,7 +8,7 @@ namespace vta {
 
 bool opens_fold(const Instruction &reset, const UopBuffer &uops) {
   const Nest &nest = reset.nest;
-  if (!kInterlock || reset.opcode != kGemm || !nest.reset) return false;
+  if (!kInterlock || reset.opcode != kGemm || !nest.reset || nest.window) return false;
   if (nest.uop_end != nest.uop_bgn + 1 || nest.uop_bgn >= kUopDepth) return false;
   if (nest.iter_out == 0 || nest.iter_in == 0) return false;
   if (nest.iter_in > 1 && nest.dst_factor_in != 1) return false;
@@ -29,7 +29,7 @@ void Fold::open(const Instruction &reset, const UopBuffer &uops, Cycle launch, C
 
 bool Fold::fold(const Instruction &next) {
   looks_ = false;
-  folded_ = next.opcode == kGemm && !next.nest.reset;
+  folded_ = next.opcode == kGemm && !next.nest.reset && !next.nest.window;
   return folded_;
 }
 

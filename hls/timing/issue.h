@@ -6,7 +6,7 @@
 // a micro-op waits until the third cycle after the issue of one whose destination is its own, or its source; and the
 // second of a pair goes together with the first where the two may (vta_issue.sv) and the second need not wait longer.
 // Without, they go one by one. An ALU micro-op of two accumulator tensors, or a pair of them, takes two cycles, the
-// second of which is its issue.
+// second of which is its issue. A window GEMM has no pairs.
 #ifndef HILT_TIMING_ISSUE_H
 #define HILT_TIMING_ISSUE_H
 
@@ -37,10 +37,15 @@ inline bool may_pair(NestKind kind, const Indices &first, const Indices &second)
   return second.src != first.dst && (((first.src ^ second.src) & 1) != 0 || first.src == second.src);
 }
 
+// Whether what a window GEMM writes goes up from one micro-op to the next: then none waits.
+constexpr bool rises(const Nest &nest) {
+  return nest.window && nest.dst_factor_in == 1 && uint64_t{nest.dst_factor_out} + nest.skip_in >= nest.iter_in;
+}
+
 // Takes micro-ops in order and says when each pair goes. Cycle 0 is the first in which one can.
 class Issue {
  public:
-  explicit Issue(NestKind kind) : kind_(kind) {}
+  Issue(const Nest &nest, NestKind kind) : kind_(kind), pairs_(!nest.window), waits_(kInterlock && !rises(nest)) {}
 
   // The cycle of the last issue, -1 before the first: where nothing waits, the next one is in the cycle after.
   Cycle last() const { return next_ - 1; }
@@ -53,7 +58,7 @@ class Issue {
   // Two of a pair: together, or one after the other.
   void go(const Indices &first, const Indices &second) {
     const Cycle at = can_go(first, next_);
-    if (!may_pair(kind_, first, second) || can_go(second, at) > at) {
+    if (!pairs_ || !may_pair(kind_, first, second) || can_go(second, at) > at) {
       go(first);
       go(second);
       return;
@@ -73,7 +78,7 @@ class Issue {
   Cycle phases() const { return kind_ == NestKind::kAluTensors ? 1 : 0; }
 
   Cycle can_go(const Indices &indices, Cycle at) const {
-    if (!kInterlock) return at;
+    if (!waits_) return at;
     for (const Issued &issued : issued_) {
       const bool meets = issued.dst == indices.dst || (kind_ == NestKind::kAluTensors && issued.dst == indices.src);
       if (meets && issued.at + kReuse > at) at = issued.at + kReuse;
@@ -87,6 +92,7 @@ class Issue {
   }
 
   NestKind kind_;
+  bool pairs_, waits_;
   std::array<Issued, 4> issued_{};  // two cycles of two
   uint32_t oldest_ = 0;
   Cycle next_ = 0;

@@ -115,10 +115,14 @@ Cycle twice_nested(Dst dst, uint32_t length, bool near, int64_t factor_out, uint
   return first.cycles + first_row.cycles + rows.cycles;
 }
 
+uint64_t micro_ops_of(const Nest &nest) {
+  return uint64_t{nest.uop_end - nest.uop_bgn} * nest.iter_out * nest.iter_in;
+}
+
 // From the first issue to the last, of a nest without pairs that issues one micro-op a cycle but for its destinations.
 Cycle one_by_one(const Nest &nest, const UopBuffer &uops, bool near) {
   const uint32_t length = nest.uop_end - nest.uop_bgn;
-  if (!kInterlock) return static_cast<Cycle>(uint64_t{length} * nest.iter_out * nest.iter_in) - 1;
+  if (!kInterlock || rises(nest)) return static_cast<Cycle>(micro_ops_of(nest)) - 1;
   const int64_t out = nest.dst_factor_out, in = nest.dst_factor_in;
   if (length >= 2) {
     const uint32_t *fields = uops.dst() + nest.uop_bgn;
@@ -132,10 +136,6 @@ Cycle one_by_one(const Nest &nest, const UopBuffer &uops, bool near) {
   }
   const auto dst = [out](uint32_t n) { return n * out; };
   return twice_nested(dst, nest.iter_out, out == 0, 0, 1, 0, 1);
-}
-
-uint64_t micro_ops_of(const Nest &nest) {
-  return uint64_t{nest.uop_end - nest.uop_bgn} * nest.iter_out * nest.iter_in;
 }
 
 Indices indices_of(const Nest &nest, const UopBuffer &uops, uint32_t uop, uint32_t out, uint32_t in) {
@@ -155,7 +155,7 @@ uint32_t fault_of(NestKind kind, const Indices &indices) {
 // Micro-op by micro-op, to the end or to the first fault. cycles: from the cycle in which the first can go to the last
 // issue, or to the fault.
 NestTime walk(const Nest &nest, NestKind kind, const UopBuffer &uops) {
-  Issue issue(kind);
+  Issue issue(nest, kind);
   uint64_t gone = 0;
   uint32_t fault = 0;
   bool holds = false;  // the first of a pair, in `first`
@@ -204,8 +204,7 @@ NestTime time_of(const Instruction &instruction, const UopBuffer &uops) {
   const Nest &nest = instruction.nest;
   const bool gemm = instruction.opcode == kGemm;
   const NestKind kind = gemm ? NestKind::kGemm : nest.use_imm ? NestKind::kAluImmediate : NestKind::kAluTensors;
-  if (!gemm && nest.alu_opcode > kMul) return {0, 0,
-                   kFaultIllegal};
+  if (illegal_window(nest) || (!gemm && nest.alu_opcode > kMul)) return {0, 0, kFaultIllegal};
   if (nest.uop_bgn >= nest.uop_end || nest.iter_out == 0 || nest.iter_in == 0) return {kEmpty, 0, 0, false, false, true};
   const bool past = nest.uop_end > kUopDepth;
   const UopRange range = past ? UopRange{} : uops.range(nest.uop_bgn, nest.uop_end);

@@ -23,7 +23,7 @@ Indices outer_step(const Nest &nest) {
 }  // namespace
 
 uint64_t pairs_of(const Nest &nest, NestKind kind, const UopBuffer &uops) {
-  if (!kInterlock) return 0;
+  if (!kInterlock || nest.window) return 0;
   const uint32_t length = nest.uop_end - nest.uop_bgn;
   const uint64_t runs = uint64_t{nest.iter_out} * nest.iter_in;
   const auto pairs = [&](uint32_t first, uint32_t second, const Indices &step) {

@@ -55,6 +55,12 @@ def gemm(bgn: int, end: int, out: int = 1, inner: int = 1, **more: int) -> Field
     return {"opcode": Opcode.GEMM, "uop_bgn": bgn, "uop_end": end, "iter_out": out, "iter_in": inner} | more
 
 
+def window(uop: int, out: int, inner: int, skip: tuple[int, int] = (0, 0), **more: int) -> Fields:
+    """Return a window GEMM that does not write the first rows and columns."""
+    skips = {"window": 1, "wgt_factor_out": skip[0], "wgt_factor_in": skip[1]}
+    return gemm(uop, uop + 1, out, inner, **skips) | more
+
+
 def alu(operation: int, bgn: int, end: int, out: int = 1, inner: int = 1, **more: int) -> Fields:
     loops = {"uop_bgn": bgn, "uop_end": end, "iter_out": out, "iter_in": inner}
     return {"opcode": Opcode.ALU, "alu_opcode": operation} | loops | more

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import AluOpcode, MemoryType, Opcode, decode, decode_uops
+from hilt_runtime.isa import WINDOW_COLUMNS
 
 
 class NumpyInterpreter:
@@ -104,11 +105,40 @@ class NumpyInterpreter:
             self._bytes((f["dram_base"] + y * f["x_stride"]) * element, row.nbytes)[:] = row.view(np.uint8).ravel()
 
     def _gemm(self, f: dict[str, int]) -> None:
+        if f["window"]:
+            self._window(f)
+            return
         for dst, src, wgt in self._indices(f, ("dst", "src", "wgt")):
             product_sum = self.inp[src].astype(np.int32) @ self.wgt[wgt].astype(np.int32).T
             total = self.acc[dst] + product_sum
             self.out[dst] = total.astype(np.int8)
             self.acc[dst] = 0 if f["reset"] else total
+
+    def _window(self, f: dict[str, int]) -> None:
+        """As docs/architecture.md has it: pixels first, then the taps of each."""
+        assert f["uop_end"] == f["uop_bgn"] + 1
+        dst, src, wgt = (int(self.uop[f["uop_bgn"]][name]) for name in ("dst", "src", "wgt"))
+        batch, block = self.inp.shape[1:]
+        rows, columns = f["iter_out"], f["iter_in"]
+        places = np.arange(rows)[:, None] * f["src_factor_out"] + np.arange(columns) * f["src_factor_in"]
+        image = self.inp[src + places].astype(np.int32)  # (rows, columns, batch, block)
+        lanes = np.zeros((block // 2, 2, rows, columns, batch, block), np.int32)
+        for pair in range(block // 2):
+            row, column = divmod(pair, WINDOW_COLUMNS)
+            if row >= self.accelerator.window_rows:
+                lanes[pair] = 1 if row == self.accelerator.window_rows and column == 0 else -128
+                continue
+            moved = np.zeros_like(image)
+            if row < rows and column < columns:
+                moved[row:, column:] = image[: rows - row, : columns - column]
+            for parity in range(2):
+                lanes[pair, parity] = np.repeat(moved[..., parity::2], 2, axis=-1)
+        sums = np.einsum("ipyxbo,oip->yxbo", lanes, self.wgt[wgt].astype(np.int32).reshape(block, block // 2, 2))
+        for row in range(f["wgt_factor_out"], rows):
+            for column in range(f["wgt_factor_in"], columns):
+                place = dst + row * f["dst_factor_out"] + column * f["dst_factor_in"]
+                self.acc[place] = sums[row, column] + (0 if f["reset"] else self.acc[place])
+                self.out[place] = self.acc[place].astype(np.int8)
 
     def _alu(self, f: dict[str, int]) -> None:
         for dst, src in self._indices(f, ("dst", "src")):

@@ -341,6 +341,9 @@ class _Generator:
         return region.start // element + self.random.randint(0, elements - span), stride
 
     def _gemm(self) -> None:
+        if self.accelerator.window_rows and self.random.random() < 0.3:
+            self._window()
+            return
         bgn, end, uops = self._uop_range()
         loops = self._loops()
         reset = int(self.random.random() < 0.15)
@@ -349,6 +352,37 @@ class _Generator:
         for name, memory_type in (("dst", MemoryType.ACC), ("src", MemoryType.INP), ("wgt", MemoryType.WGT)):
             factors, spans[name] = self._factors(name, uops[name], loops, memory_type)
             fields.update(factors)
+        accesses = []
+        if self._works(uops, loops):
+            accesses = [
+                Access("OUT", *spans["dst"], True),
+                Access("INP", *spans["src"], False),
+                Access("WGT", *spans["wgt"], False),
+            ]
+        self._emit(fields, accesses)
+
+    def _window(self) -> None:
+        """A window GEMM. What it skips and what it replaces may be anything; some write each accumulator once."""
+        bgn = self.random.randrange(len(self.sram_uops))
+        uops = self.sram_uops[bgn : bgn + 1]
+        loops = {
+            "iter_out": self.random.choice((0, 1, 2, 3, 4, 7)),
+            "iter_in": self.random.choice((2, 3, 4, 7, 9, 128)),
+        }
+        fields = {"opcode": Opcode.GEMM, "window": 1, "uop_bgn": bgn, "uop_end": bgn + 1, **loops}
+        fields["reset"] = int(self.random.random() < 0.4)
+        for loop in ("out", "in"):
+            limit = self.accelerator.formats.gemm.by_name[f"wgt_factor_{loop}"].high
+            fields[f"wgt_factor_{loop}"] = self.random.choice((0, 1, 2, 3, loops[f"iter_{loop}"], limit))
+        spans = {"wgt": (int(uops["wgt"][0]), int(uops["wgt"][0]))}
+        for name, memory_type in (("dst", MemoryType.ACC), ("src", MemoryType.INP)):
+            factors, spans[name] = self._factors(name, uops[name], loops, memory_type)
+            fields.update(factors)
+        step = max(loops["iter_in"] - fields["wgt_factor_in"], 0)
+        end = int(uops["dst"][0]) + max(loops["iter_out"] - 1, 0) * step + loops["iter_in"] - 1
+        if end < self.depth[MemoryType.ACC] and self.random.random() < 0.6:
+            fields.update(dst_factor_out=step, dst_factor_in=1)
+            spans["dst"] = (int(uops["dst"][0]), end)
         accesses = []
         if self._works(uops, loops):
             accesses = [

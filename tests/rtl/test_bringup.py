@@ -32,6 +32,7 @@ from tests.rtl.assembly import (
     micro_ops,
     store,
     store_by_table,
+    window,
     words,
 )
 from tests.rtl.variants import VARIANTS
@@ -106,6 +107,18 @@ def test_cycles_of_a_micro_op(hazards: str, name: str, interlock: float, none: f
 
     assert busy(1000) - busy(500) == 500 * cycles_each
     assert busy(1000) <= 1000 * cycles_each + SLACK
+
+
+def test_a_window_that_writes_each_accumulator_once_waits_for_none(device: SimulatedDevice) -> None:
+    """What it does not write has the destination of the last pixel; a window that repeats one waits."""
+
+    def busy(rows: int, row: int) -> int:
+        program = [window(0, rows, 5, (0, 1), dst_factor_out=row, dst_factor_in=1), finish()]
+        return run(device, program).compute.busy
+
+    assert busy(100, 4) - busy(50, 4) == 50 * 5
+    assert busy(100, 3) - busy(50, 3) == 50 * (5 + 1)
+    assert busy(100, 4) == 500 + 7 + 1
 
 
 @pytest.mark.parametrize("latency", [1, 40, 200])

@@ -28,6 +28,7 @@ from tests.rtl.assembly import (
     run,
     store,
     store_by_table,
+    window,
     words,
 )
 from tests.rtl.variants import VARIANTS
@@ -102,6 +103,36 @@ PROGRAMS: dict[str, tuple[list[Fields], tuple[int, int, int], Fault]] = {
         [UOPS, gemm(0, 1, 1, 3, wgt_factor_in=500)],
         (0, 0, 1000),
         Fault(FaultCode.WGT_INDEX, 1500),
+    ),
+    "source of a window past its buffer": (
+        [UOPS, window(0, 1, 9, (0, 9), src_factor_in=1)],
+        (0, 2040, 0),
+        Fault(FaultCode.INP_INDEX, 2048),
+    ),
+    "destination that a window does not write past its buffer": (
+        [UOPS, window(0, 2, 2, (9, 9), dst_factor_out=1000, dst_factor_in=100)],
+        (1000, 0, 0),
+        Fault(FaultCode.ACC_INDEX, 2100),
+    ),
+    "window of two micro-ops": (
+        [gemm(0, 0), window(0, 1, 2) | {"uop_end": 2}],
+        (0, 0, 0),
+        Fault(FaultCode.ILLEGAL_INSTRUCTION, 1),
+    ),
+    "window of no micro-op": (
+        [gemm(0, 0), window(3, 1, 2) | {"uop_end": 3}],
+        (0, 0, 0),
+        Fault(FaultCode.ILLEGAL_INSTRUCTION, 1),
+    ),
+    "window of one column": (
+        [gemm(0, 0), window(0, 2, 1)],
+        (0, 0, 0),
+        Fault(FaultCode.ILLEGAL_INSTRUCTION, 1),
+    ),
+    "window of more columns than a line has": (
+        [gemm(0, 0), window(0, 2, 129)],
+        (0, 0, 0),
+        Fault(FaultCode.ILLEGAL_INSTRUCTION, 1),
     ),
     "gemm destination past its buffer": (
         [UOPS, gemm(0, 1, 2, 2, dst_factor_out=1000, dst_factor_in=100)],

@@ -31,6 +31,7 @@ from tests.rtl.assembly import (
     micro_ops,
     store,
     store_by_table,
+    window,
     words,
 )
 from tests.rtl.beside_twin import run_beside_twin
@@ -139,6 +140,24 @@ SMALL: dict[str, list[Fields]] = {
     "a store by way of the table past the buffer": [store_by_table(2030, RESULT // 16, 4, 5), finish(pop_next=1)],
     "a store by way of the table from past the buffer": [store_by_table(2048, RESULT // 16, 4, 5), finish(pop_next=1)],
     "a store past the buffer": [store(2030, RESULT // 16, 4, 5), finish(pop_next=1)],
+    "windows": [
+        LOAD_UOPS,
+        *(
+            window(
+                n % 5, 1 + n % 4, 2 + n % 9, (n % 2, n % 3), reset=n // 20, dst_factor_out=n % 12, dst_factor_in=n % 2
+            )
+            for n in range(40)
+        ),
+        window(1, 9, 128, (1, 1), dst_factor_out=127, dst_factor_in=1, push_next=1),
+        window(1, 0, 128),
+        gemm(0, 1, 1, 20, dst_factor_in=1, reset=1),
+        window(1, 2, 10, dst_factor_out=10, dst_factor_in=1),
+        window(1, 2, 10, dst_factor_out=10, dst_factor_in=1, reset=1),
+        gemm(1, 2, 1, 20, dst_factor_in=1),
+        finish(),
+    ],
+    "an index past a window's buffer": [LOAD_UOPS, window(1, 9, 128, (1, 1), src_factor_out=300), finish()],
+    "a window of one column": [LOAD_UOPS, window(1, 9, 1), finish()],
     "half a table": [store_by_table(0, RESULT // 16, 4, 5), fill_table(0, 8), finish(pop_next=1)],
     "pads in rows": [
         load(MemoryType.INP, 0, DATA // 16, 20, 3, x_pad_0=n % 4, x_pad_1=n // 4, y_pad_0=n, push_next=1)

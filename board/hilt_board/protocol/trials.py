@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Dict, Optional, Tuple
 
-from hilt_runtime.isa import TABLE_OF_BUILD
+from hilt_runtime.isa import TABLE_OF_BUILD, WINDOW_OF_BUILD
 
 from .fields import (
     MessageError,
@@ -69,6 +69,11 @@ class Manifest(Record):
     def table(self) -> bool:
         """Return whether STOREs can go by way of the table."""
         return self.identity is not None and bool(self.identity.build & TABLE_OF_BUILD)
+
+    @property
+    def window(self) -> bool:
+        """Return whether GEMMs can read inputs of earlier iterations."""
+        return self.identity is not None and bool(self.identity.build & WINDOW_OF_BUILD)
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,8 @@ class Bitstream:
     """Whether its STOREs can go by way of a table."""
     read_ports: int = 1
     """Ports of the memory that weights are read over."""
+    window: bool = False
+    """Whether its GEMMs can read inputs of earlier iterations."""
     identity: bool = False
     """A flag: it has hilt's own registers (docs/architecture.md); if so, they must agree."""
     hardware_version: str = ""
@@ -92,6 +94,7 @@ class Bitstream:
             clock_hz=self.clock_hz,
             table=self.table,
             read_ports=self.read_ports,
+            window=self.window,
         )
 
 

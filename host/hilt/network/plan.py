@@ -29,7 +29,7 @@ from hilt.schedule.chain import Chain, ChainLink, join
 from hilt.schedule.code import Code
 from hilt.schedule.residual import IDENTITY, RESIDUAL, identity_block
 from hilt.vta.accelerator import Accelerator
-from hilt.vta.isa import uses_table
+from hilt.vta.isa import uses_table, uses_window
 from hilt.vta.layout import pack_bias, pack_weights
 
 _LIMIT_FACTOR = 8
@@ -307,11 +307,14 @@ class Planner:
         arrays: dict[str, NDArray[Any]] = {}
         sizes = {name: life.bytes for name, life in self.lives.items()}
         sizes |= {name: array.nbytes for name, array in self.constants.items()}
-        programs, layers, tabled = [], [], False
+        programs, layers = [], []
+        features: dict[str, bool] = {}
         for number, linked in enumerate(self.chains):
             chain = join(linked.links, sizes, self.target.accelerator)
             program = chain.program
-            tabled |= uses_table(program.instructions, self.target.accelerator)
+            for name, uses in (("table", uses_table), ("window", uses_window)):
+                if uses(program.instructions, self.target.accelerator):
+                    features[name] = True
             uops = f"micro-ops of vta {number}"
             self.constants[uops] = program.uops
             facts, about = self._program_facts(number, chain, linked, uops, arrays)
@@ -324,7 +327,7 @@ class Planner:
         separate, separate_bytes = one_behind_another({life.name: life.bytes for life in lives})
         manifest = {
             "name": self.graph.name,
-            "target": self.target.facts() | ({"table": True} if tabled else {}),
+            "target": self.target.facts() | features,
             "inputs": [_tensor_facts(self.graph.tensors[name]) for name in self.graph.inputs],
             "outputs": [_tensor_facts(self.graph.tensors[name]) for name in self.graph.outputs],
             "memory": {"constants": constant_bytes, "activations": activation_bytes, "separate": separate_bytes},

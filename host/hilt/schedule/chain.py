@@ -17,7 +17,7 @@ from hilt.schedule.chain_tokens import Depths, Memory, with_tokens
 from hilt.schedule.code import Code
 from hilt.schedule.residual import RESIDUAL
 from hilt.vta.accelerator import Accelerator
-from hilt.vta.isa import INSTRUCTION, UOP, MemoryType, Opcode, encode, encode_uops
+from hilt.vta.isa import INSTRUCTION, UOP, MemoryType, Opcode, encode, encode_uops, multiplies
 from hilt.vta.program import Buffer, Program
 
 _UOP = "uop"
@@ -115,7 +115,7 @@ def _read_by_gemm(code: Code) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     read = np.zeros(len(code.uops), dtype=np.bool_)
     records = code.records
     passes = records["iter_out"].astype(np.int64) * records["iter_in"]
-    for record in records[(records["opcode"] == Opcode.GEMM) & (records["reset"] == 0) & (passes > 0)]:
+    for record in records[multiplies(records) & (passes > 0)]:
         read[int(record["uop_bgn"]) : int(record["uop_end"])] = True
     return read
 
@@ -128,8 +128,7 @@ def _early_first(code: Code) -> Code:
     """
     records = code.records
     numbers = np.arange(len(records))
-    gemms = (records["opcode"] == Opcode.GEMM) & (records["reset"] == 0)
-    first = numbers < int(np.flatnonzero(gemms)[:1].sum())
+    first = numbers < int(np.flatnonzero(multiplies(records))[:1].sum())
     loads = first & (records["opcode"] == Opcode.LOAD)
     weights = loads & (records["memory_type"] == MemoryType.WGT)
     inputs = loads & (records["memory_type"] == MemoryType.INP)

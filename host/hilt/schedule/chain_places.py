@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hilt.schedule.chain_tokens import Depths, Records
 from hilt.schedule.code import Code
-from hilt.vta.isa import MemoryType, Opcode
+from hilt.vta.isa import MemoryType, Opcode, multiplies
 
 _Span = tuple[int, int]
 _HELD = (MemoryType.INP, MemoryType.WGT, MemoryType.OUT)
@@ -165,7 +165,7 @@ def _spans(records: Records, kind: MemoryType) -> tuple[dict[_Span, int], list[_
     """Return the elements that a layer's LOADs (OUT: STOREs) move with the last instruction, and those of its start."""
     loads = (records["opcode"] == Opcode.LOAD) & (records["memory_type"] == kind)
     moves = np.flatnonzero(records["opcode"] == Opcode.STORE if kind == MemoryType.OUT else loads)
-    gemms = np.flatnonzero((records["opcode"] == Opcode.GEMM) & (records["reset"] == 0))
+    gemms = np.flatnonzero(multiplies(records))
     begin = int(gemms[0]) if len(gemms) else 0
     spans: dict[_Span, int] = {}
     early: list[_Span] = []

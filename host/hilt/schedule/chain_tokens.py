@@ -214,7 +214,7 @@ class _Scheduler:
         record = self.records[number]
         spans = self._spans(record)
         first, end = spans["dst"]
-        if opcode == Opcode.GEMM and not record["reset"]:
+        if opcode == Opcode.GEMM and (record["window"] or not record["reset"]):
             needed = -1
             for kind, name in ((MemoryType.INP, "src"), (MemoryType.WGT, "wgt")):
                 start, stop = spans[name]
@@ -237,8 +237,13 @@ class _Scheduler:
         turns_out, turns_in = int(record["iter_out"]) - 1, int(record["iter_in"]) - 1
         spans = {}
         for name, (low, high) in self.ranges[key].items():
-            reach = turns_out * int(record[f"{name}_factor_out"]) + turns_in * int(record[f"{name}_factor_in"])
-            spans[name] = (low, high + reach + 1)
+            steps = int(record[f"{name}_factor_out"]), int(record[f"{name}_factor_in"])
+            if record["window"] and name == "wgt":
+                steps = 0, 0
+            spans[name] = (low, high + turns_out * steps[0] + turns_in * steps[1] + 1)
+            if record["window"] and name == "dst":  # the weights' factors are the rows and columns not written
+                skipped = int(record["wgt_factor_out"]) * steps[0] + int(record["wgt_factor_in"]) * steps[1]
+                spans[name] = (low + skipped, spans[name][1])
         return spans
 
     def _store(self, number: int, kind: int, span: _Span, block: _Block) -> None:

@@ -35,8 +35,8 @@ class MeasuredWorkload:
 
 @lru_cache(maxsize=16)
 def public_accelerator(parameters: VTAParameters) -> Accelerator:
-    """Return a public bitstream of this geometry: ISA A, no interlock of the accumulator, no table."""
-    return Accelerator.for_parameters(parameters, IsaRevision.A, hazards="none", table=False)
+    """Return a public bitstream of this geometry: ISA A, no interlock of the accumulator, no table, no window."""
+    return Accelerator.for_parameters(parameters, IsaRevision.A, hazards="none", table=False, window=False)
 
 
 @lru_cache(maxsize=16)

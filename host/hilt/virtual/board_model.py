@@ -69,8 +69,9 @@ class BoardModel:
             bus_bits=self.bus_bits,
             hazards=self.hazards,
             clock_hz=self.clock_hz,
-            table=not self.machine,  # a public bitstream has none
+            table=not self.machine,  # a public bitstream has none, and no window
             read_ports=self.read_ports,
+            window=not self.machine,
         )
 
     @property

@@ -11,6 +11,7 @@ from hilt.vta.fields import IsaRevision as IsaRevision
 from hilt.vta.parameters import ParameterError as ParameterError
 from hilt.vta.parameters import VTAParameters as VTAParameters
 from hilt.vta.parameters import load_parameters as load_parameters
+from hilt_runtime import isa as isa_of_the_board
 from hilt_runtime.isa import TABLE_BYTES as TABLE_BYTES
 
 Hazards = Literal["interlock", "none"]
@@ -43,6 +44,9 @@ class Accelerator:
     read_ports: int = 1
     """Ports of the memory: with 2, weights come over both, a half of each element, and inputs over the first; all else
     has the second. Programs are the same."""
+    window: bool = True
+    """Whether GEMMs can read inputs of earlier iterations, as hilt's VTA has it for blocks of 16 or more. Programs
+    without such GEMMs take the same cycles with and without it."""
 
     def __post_init__(self) -> None:
         if self.isa not in tuple(IsaRevision):
@@ -72,6 +76,7 @@ class Accelerator:
         clock_hz: int = 100_000_000,
         table: bool = True,
         read_ports: int = 1,
+        window: bool = True,
     ) -> Accelerator:
         """The accelerator of these parameters.
 
@@ -84,7 +89,7 @@ class Accelerator:
                 isa = IsaRevision.A
             except FieldOverflowError:
                 isa = IsaRevision.WIDE
-        return cls(parameters, isa, bus_bits, hazards, instruction_queue_depth, clock_hz, table, read_ports)
+        return cls(parameters, isa, bus_bits, hazards, instruction_queue_depth, clock_hz, table, read_ports, window)
 
     @property
     def formats(self) -> Formats:
@@ -124,6 +129,13 @@ class Accelerator:
     def table_elements(self) -> int:
         """Return the elements of OUT that a STORE writes to the table; of one that is larger, the first 256 bytes."""
         return max(1, TABLE_BYTES // self.parameters.out_element_bytes)
+
+    @property
+    def window_rows(self) -> int:
+        """Return the rows of a window GEMM's window; 0 if the accelerator has none, or waits for no accumulator."""
+        if not self.window or self.hazards == "none":
+            return 0
+        return isa_of_the_board.window_rows(self.parameters.block)
 
     def require_rtl(self) -> None:
         """The golden model and the twin have no bus and no banks, hls/rtl has.
@@ -166,5 +178,6 @@ class Accelerator:
             "VTA_HAZARD_INTERLOCK": int(self.hazards == "interlock"),
             "VTA_TABLE": int(self.table),
             "VTA_READ_PORTS": self.read_ports,
+            "VTA_WINDOW": int(self.window_rows > 0),
             "VTA_INSN_QUEUE_DEPTH": self.instruction_queue_depth,
         }

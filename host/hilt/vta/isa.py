@@ -55,7 +55,7 @@ _LOOPS = (
     *("reset", "uop_bgn", "uop_end", "iter_out", "iter_in"),
     *("dst_factor_out", "dst_factor_in", "src_factor_out", "src_factor_in"),
 )
-_GEMM = (*_LOOPS, "wgt_factor_out", "wgt_factor_in")
+_GEMM = (*_LOOPS, "wgt_factor_out", "wgt_factor_in", "window")
 _ALU = (*_LOOPS, "alu_opcode", "use_imm", "imm")
 
 INSTRUCTION = np.dtype(
@@ -71,7 +71,7 @@ def encode(instructions: NDArray[np.void], accelerator: Accelerator) -> NDArray[
 
     Revision A has two bits for the memory type, of a STORE the low ones: OUT is 0, as VTA's own compiler writes it.
     Raises FieldOverflowError, naming the field, and EncodingError for opcodes, memory types and ALU operations that the
-    revision lacks, and for STOREs by way of a table that the accelerator lacks.
+    revision lacks, for STOREs by way of a table and for window GEMMs that the accelerator lacks.
     """
     layout = accelerator.formats
     words = np.zeros((len(instructions), layout.instruction_words), dtype=np.uint64)
@@ -89,6 +89,8 @@ def encode(instructions: NDArray[np.void], accelerator: Accelerator) -> NDArray[
         columns = {name: instructions[name][chosen].astype(np.int64) for name in (*_FLAGS, *names)}
         if form is layout.memory:
             _require_table(columns, accelerator)
+        if form is layout.gemm and not accelerator.window_rows and np.any(columns["window"]):
+            raise EncodingError("a window GEMM, which this accelerator lacks")
         if form is layout.memory and accelerator.isa is IsaRevision.A:
             columns["memory_type"] = _revision_a_memory_types(columns)
         if form is layout.alu and accelerator.isa is IsaRevision.A and AluOpcode.MUL in columns["alu_opcode"]:
@@ -127,6 +129,8 @@ def decode(words: NDArray[np.uint64], accelerator: Accelerator) -> NDArray[np.vo
         chosen = np.flatnonzero(np.isin(kinds, opcodes))
         for name, column in form.unpack(words[chosen]).items():
             instructions[name][chosen] = column
+    if not accelerator.window_rows:
+        instructions["window"] = 0
     if accelerator.isa is IsaRevision.A:
         stores = kinds == Opcode.STORE
         written = instructions["memory_type"][stores]
@@ -141,6 +145,19 @@ def uses_table(words: NDArray[np.uint64], accelerator: Accelerator) -> bool:
     written = (stores >> np.uint64(field.bit)) & np.uint64(field.mask)
     types = isa_of_the_board.store_types(written, str(accelerator.isa), accelerator.table)
     return bool(np.any(types != MemoryType.OUT))
+
+
+def uses_window(words: NDArray[np.uint64], accelerator: Accelerator) -> bool:
+    """Return whether any GEMM of a program is a window GEMM."""
+    field = accelerator.formats.gemm.by_name["window"]
+    gemms = words[(words[:, 0] & np.uint64(7)) == Opcode.GEMM, 0]
+    return bool(accelerator.window_rows) and bool(np.any((gemms >> np.uint64(field.bit)) & np.uint64(field.mask)))
+
+
+def multiplies(records: NDArray[np.void]) -> NDArray[np.bool_]:
+    """Return which INSTRUCTION records (n,) read inputs and weights: GEMMs but those that only reset."""
+    found: NDArray[np.bool_] = (records["opcode"] == Opcode.GEMM) & ((records["reset"] == 0) | (records["window"] == 1))
+    return found
 
 
 def encode_uops(uops: NDArray[np.void], accelerator: Accelerator) -> NDArray[np.uint32]:
@@ -195,7 +212,7 @@ def _line(record: np.void) -> str:
         " src {src_factor_out},{src_factor_in}"
     )
     if opcode is Opcode.GEMM:
-        name = "GEMM reset" if record["reset"] else "GEMM"
+        name = f"GEMM{' window' if record['window'] else ''}{' reset' if record['reset'] else ''}"
         text += " wgt {wgt_factor_out},{wgt_factor_in}"
     else:
         name = f"ALU {_name(AluOpcode, record['alu_opcode'])}"

@@ -105,10 +105,10 @@ def test_unknown_boards_are_named_errors(home: Path) -> None:
 
 
 def test_identity_words_are_those_of_the_register_map() -> None:
-    """1x16, 8/8/32 bits, 15/15/18/17, ISA A, 64 bit, interlock, table: written by hand from docs/architecture.md."""
+    """1x16, 8/8/32 bits, 15/15/18/17, ISA A, 64 bit, interlock, table, window: by hand from docs/architecture.md."""
     identity = identity_of(describe_board("virtual:pynq").accelerator)
     assert (identity.version, identity.geometry, identity.buffer_sizes) == (1, 0x53340, 0x11120F0F)
-    assert identity.build == 0x3600
+    assert identity.build == 0x13600
 
 
 def test_two_read_ports_are_bit_14_of_the_build() -> None:
@@ -118,8 +118,9 @@ def test_two_read_ports_are_bit_14_of_the_build() -> None:
     assert (two.geometry, two.buffer_sizes) == (one.geometry, one.buffer_sizes)
 
 
-def test_a_public_bitstream_has_no_table() -> None:
-    assert not describe_board("virtual:pynq_public").accelerator.table
+def test_a_public_bitstream_has_no_table_and_no_window() -> None:
+    accelerator = describe_board("virtual:pynq_public").accelerator
+    assert not accelerator.table and not accelerator.window_rows
 
 
 def test_other_memory_is_another_board_to_a_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,7 +79,7 @@ def add(words: Any, place: int, word: int, bit: int, value: int) -> None:
     words[place, word] += np.uint64(value << bit)
 
 
-DRAM_BASE, SRAM_BASE, MEMORY_TYPE, UOP_END, Y_SIZE = 25, 9, 7, 21, 0
+DRAM_BASE, SRAM_BASE, MEMORY_TYPE, UOP_END, ITER_IN, Y_SIZE = 25, 9, 7, 21, 49, 0
 LOAD, STORE, GEMM = 0, 1, 2
 
 
@@ -140,6 +140,22 @@ def by_table(memory_type: int, x_size: int | None = None) -> Edit:
     return edit
 
 
+def window(iter_in: int | None = None) -> Edit:
+    """Make the first GEMM a window GEMM, with so many columns, and name windows if it has any."""
+
+    def edit(parts: Parts) -> None:
+        words = parts.array(INSTRUCTIONS)
+        place = first(words, GEMM)
+        if iter_in is not None:
+            words[place, 0] &= np.uint64((1 << ITER_IN) - 1)
+            words[place, 0] |= np.uint64(iter_in << ITER_IN)
+            parts.manifest["target"]["window"] = True
+        words[place, 0] |= np.uint64(1 << 63)
+        parts.put(INSTRUCTIONS, words)
+
+    return edit
+
+
 def field(opcode: int, word: int, bit: int, value: int) -> Edit:
     """Add to a field of the first instruction of an opcode."""
     return lambda parts: parts.words(lambda words: add(words, first(words, opcode), word, bit, value))
@@ -171,6 +187,9 @@ def field(opcode: int, word: int, bit: int, value: int) -> Edit:
         pytest.param(by_table(2), "goes by way of a table that no STORE before it has written", id="no table"),
         pytest.param(by_table(3, 15), "to the table of anything but one row of 16 elements", id="part of a table"),
         pytest.param(by_table(3, 16), r"changes instruction \d+ \(STORE of OUT to the table\)", id="relocated table"),
+        pytest.param(window(), "is a window GEMM, which the accelerator has not, or the bundle", id="unnamed window"),
+        pytest.param(window(1), "window GEMM of anything but one micro-op and 2 to 128 columns", id="one column"),
+        pytest.param(window(129), "window GEMM of anything but one micro-op and 2 to 128 columns", id="long row"),
         pytest.param(jumbled, r"tokens from load to compute are pushed and \d+ popped", id="tokens"),
         pytest.param(
             lambda p: p.words(lambda w: w.__setitem__(len(w) - 1, w[first(w, GEMM)])),

@@ -262,21 +262,20 @@ def test_another_accelerator_is_refused_with_both_values() -> None:
         Network(read_bundle(data, "m"), device)
 
 
-def test_a_bundle_that_names_the_table_is_refused_where_there_is_none() -> None:
+@pytest.mark.parametrize(("feature", "name"), [("table", "a table before the store"), ("window", "window GEMMs")])
+def test_a_bundle_that_names_a_feature_is_refused_where_there_is_none(feature: str, name: str) -> None:
     data, _ = small_network()
     aim = target()
-    public = replace(aim, accelerator=replace(aim.accelerator, table=False))
-    plain, tabled = read_bundle(data, "m"), read_bundle(data, "m")
-    tabled.manifest["target"]["table"] = True
-    assert "table" not in plain.manifest["target"]
+    public = replace(aim, accelerator=replace(aim.accelerator, **{feature: False}))
+    plain, using = read_bundle(data, "m"), read_bundle(data, "m")
+    using.manifest["target"][feature] = True
+    assert feature not in plain.manifest["target"]
     with SimulatedVta(public) as device:
         Network(plain, device)
-        with pytest.raises(
-            TargetError, match="m is for an accelerator with a table before the store, this board has none"
-        ):
-            Network(tabled, device)
+        with pytest.raises(TargetError, match=f"m is for an accelerator with {name}, this board has none"):
+            Network(using, device)
     with SimulatedVta(aim) as device:
-        Network(tabled, device)
+        Network(using, device)
 
 
 def test_another_bitstream_is_refused_with_both_values() -> None:

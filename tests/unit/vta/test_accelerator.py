@@ -60,6 +60,7 @@ def test_defines_are_the_macros_of_the_architecture() -> None:
         "VTA_HAZARD_INTERLOCK": 0,
         "VTA_TABLE": 1,
         "VTA_READ_PORTS": 1,
+        "VTA_WINDOW": 0,
         "VTA_INSN_QUEUE_DEPTH": 512,
     }
 

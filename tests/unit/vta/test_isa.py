@@ -22,6 +22,7 @@ from hilt.vta.isa import (
     encode,
     encode_uops,
     uses_table,
+    uses_window,
 )
 from tests.unit.vta.variants import ALL, BATCHED, PYNQ_A, PYNQ_B, ZCU102
 
@@ -94,6 +95,27 @@ def test_an_accelerator_without_a_table_stores_without_it() -> None:
     words = encode(by_table, PYNQ_A)
     assert decode(words, public)["memory_type"] == MemoryType.OUT
     assert not uses_table(words, public)
+
+
+def test_a_window_gemm_by_hand() -> None:
+    gemm = record(opcode=Opcode.GEMM, window=1, uop_end=1, iter_out=2, iter_in=3)
+    assert bits(encode(gemm, PYNQ_A)[0]) == 2 | 1 << 21 | 2 << 35 | 3 << 49 | 1 << 63
+    assert bits(encode(gemm, ZCU102)[0]) == 2 | 1 << 8 | 1 << 64 | 2 << 96 | 3 << 112
+    for accelerator in (PYNQ_A, PYNQ_B, ZCU102):
+        words = encode(gemm, accelerator)
+        assert decode(words, accelerator) == gemm and uses_window(words, accelerator)
+        assert disassemble(words, accelerator) == ["     0  GEMM window uop 0..1 loop 2x3 dst 0,0 src 0,0 wgt 0,0"]
+
+
+@pytest.mark.parametrize("lacking", [{"window": False}, {"hazards": "none"}])
+def test_an_accelerator_without_windows_multiplies_without_them(lacking: dict[str, object]) -> None:
+    gemm = record(opcode=Opcode.GEMM, window=1, uop_end=1, iter_out=2, iter_in=3)
+    public = replace(PYNQ_A, **lacking)
+    for lacks in (public, BATCHED):
+        with pytest.raises(EncodingError, match="a window GEMM, which this accelerator lacks"):
+            encode(gemm, lacks)
+    words = encode(gemm, PYNQ_A)
+    assert decode(words, public)["window"] == 0 and not uses_window(words, public)
 
 
 def test_tvms_stores_use_no_table() -> None:
@@ -214,6 +236,8 @@ def programs(draw: st.DrawFn, accelerator: Accelerator) -> NDArray[np.void]:
         instructions["opcode"][number] = opcode
         if opcode == Opcode.STORE:
             instructions["memory_type"][number] = MemoryType.OUT
+    if not accelerator.window_rows:
+        instructions["window"] = 0
     return instructions
 
 
