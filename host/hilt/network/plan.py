@@ -96,18 +96,7 @@ class Planner:
     # --- steps ---
 
     def _chain(self, part: Part) -> None:
-        layers = [placement.layer for placement in part.placements if placement.layer is not None]
-        made = {name for placement in part.placements for name in placement.node.outputs}
-        for placement in part.placements:
-            if placement.view:
-                self._make_all_packed([name for name in placement.node.inputs if name not in made])
-        for layer in layers:
-            fold = layer.fold if isinstance(layer, VtaLayer) else None
-            for name in layer.reads.values():
-                if name not in made:
-                    self._make_packed(name)
-            if isinstance(layer, VtaLayer) and fold:
-                self._make_folded(layer, fold)
+        self._pack_inputs(part)
         chain = Linked(self.target.accelerator)
         for placement in part.placements:
             self.now += 1
@@ -120,6 +109,18 @@ class Planner:
                 chain = Linked(self.target.accelerator)
             chain.add(link, placement)
         self._program(chain)
+
+    def _pack_inputs(self, part: Part) -> None:
+        """Let the processor pack what a chain reads and does not make."""
+        made = {name for placement in part.placements for name in placement.node.outputs}
+        for placement in part.placements:
+            layer = placement.layer
+            if placement.view:
+                self._make_all_packed([name for name in placement.node.inputs if name not in made])
+            if layer is not None:
+                self._make_all_packed([name for name in layer.reads.values() if name not in made])
+            if isinstance(layer, VtaLayer) and layer.fold:
+                self._make_folded(layer, layer.fold)
 
     def _without_layer(self, placement: Placement) -> None:
         """Note where the output of a view or an epilogue lies."""
