@@ -276,7 +276,7 @@ def test_bounds_hold_for_the_sender_too() -> None:
         encode_frame(Frame({"number": float("nan")}))
     with pytest.raises(MessageError, match=r"Failure\.code"):
         AgentFailure("no_such_code", "")
-    with pytest.raises(MessageError, match=r"Put\.chunk: ends at 11 of 10 bytes"):
+    with pytest.raises(MessageError, match=r"UploadBlob\.chunk: ends at 11 of 10 bytes"):
         UploadBlob(DIGEST, 10, 5, bytes(6))
 
 
