@@ -145,4 +145,13 @@ module vta_load_part
     $error("vta_load_part: a part of a weight's element is less than a beat; take fewer ports");
   end
 
+`ifndef SYNTHESIS
+  // verilog_format: off
+  // ---- Assertions -------------------------------------------------------------------------------
+  assert_past : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      loader_fault -> fault_o && fault_code_o == (wgt_i ? FaultWgt : FaultInp))
+  else $error("an element past its buffer has no fault of that buffer");
+  // verilog_format: on
+`endif
+
 endmodule
