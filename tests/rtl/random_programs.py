@@ -373,7 +373,7 @@ class _Generator:
         fields["reset"] = int(self.random.random() < 0.4)
         for loop in ("out", "in"):
             limit = self.accelerator.formats.gemm.by_name[f"wgt_factor_{loop}"].high
-            fields[f"wgt_factor_{loop}"] = self.random.choice((0, 1, 2, 3, loops[f"iter_{loop}"], limit))
+            fields[f"wgt_factor_{loop}"] = min(self.random.choice((0, 1, 2, 3, loops[f"iter_{loop}"], limit)), limit)
         spans = {"wgt": (int(uops["wgt"][0]), int(uops["wgt"][0]))}
         for name, memory_type in (("dst", MemoryType.ACC), ("src", MemoryType.INP)):
             factors, spans[name] = self._factors(name, uops[name], loops, memory_type)

@@ -118,6 +118,20 @@ module axi_bench
   vta_top u_vta (
     .m_axi_load_araddr(load_araddr),
     .m_axi_store_wstrb(store_wstrb),
+    // A build of one read port has nothing here.
+    .m_axi_weights_araddr(),
+    .m_axi_weights_arlen(),
+    .m_axi_weights_arsize(),
+    .m_axi_weights_arburst(),
+    .m_axi_weights_arcache(),
+    .m_axi_weights_arprot(),
+    .m_axi_weights_arvalid(),
+    .m_axi_weights_arready(1'b0),
+    .m_axi_weights_rdata('0),
+    .m_axi_weights_rresp('0),
+    .m_axi_weights_rlast(1'b0),
+    .m_axi_weights_rvalid(1'b0),
+    .m_axi_weights_rready(),
     .running(),
     .finished(),
     .*

@@ -37,7 +37,7 @@ class Simulation:
                     HERE / "axi_bench.sv",
                 ],
                 defines=accelerator.defines(),
-                build_args=["-Wno-fatal", "--assert", "-O3", "-CFLAGS", "-O1 -std=c++17"],
+                build_args=["-Wno-fatal", "--assert", "-O3", "-CFLAGS", "-std=c++17"],
                 hdl_toplevel=TOP,
                 build_dir=self._folder / "build",
                 log_file=self._folder / "build.log",

@@ -72,7 +72,7 @@ def test_the_engine_itself_writes_to_the_folder_of_output(home: Path, monkeypatc
     monkeypatch.setenv("HILT_TEST_FILES", "1")
     output = home / "results"
     assert hilt(["campaign", model(home), "--budget", "16", *OPTIONS, "--output", str(output)]) == 0
-    assert {"schedule.json", "autotvm.log"} <= {path.name for path in output.iterdir()}
+    assert {"schedule.json", "report.html"} <= {path.name for path in output.iterdir()}
 
 
 @pytest.mark.slow
