@@ -194,7 +194,7 @@ def test_the_model_describes_itself(golden: Path) -> None:
         assert device.read_register(Register.MAP_VERSION) == 1
         assert device.read_register(Register.GEOMETRY) == 0x53340
         assert device.read_register(Register.BUFFER_SIZES) == 0x11120F0F
-        assert device.read_register(Register.BUILD) == 1 << 16 | 1 << 12 | 6 << 8
+        assert device.read_register(Register.BUILD) == 1 << 16 | 1 << 13 | 1 << 12 | 6 << 8
 
 
 def test_missing_files_are_refused(golden: Path, tmp_path: Path) -> None:
