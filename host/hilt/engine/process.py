@@ -205,8 +205,9 @@ class _EngineSession:
         self._send(event)
 
     def _obey(self, command: EngineCommand) -> None:
-        self._job.obey(command)
+        # In this order: a stop may end the run at once, and nothing comes behind `finished`.
         self._send(StateChanged(RunState.RUNNING, _OBEYED[command]))
+        self._job.obey(command)
 
     def _stop(self) -> None:
         self._job.obey(EngineCommand.STOP)
