@@ -213,7 +213,7 @@ def _check_memory(manifest: Mapping[str, Any], arrays: Mapping[str, Any], machin
         whole = len(shape) == 6 and shape[4:] == [sizes.batch, sizes.block] and math.prod(shape) == buffer["bytes"]
         _require(whole and buffer["bytes"] > 0, "{} has shape {} and {} bytes".format(name, shape, buffer["bytes"]))
         if "within" in buffer:
-            _check_within(manifest["buffers"], buffer, name)
+            _check_within(manifest["buffers"], buffer, sizes.batch * sizes.block, name)
             continue
         _within(buffer["offset"], buffer["bytes"], memory["activations"], largest, name)
         _within(buffer["separate"], buffer["bytes"], memory["separate"], largest, name)
@@ -224,14 +224,17 @@ def _check_memory(manifest: Mapping[str, Any], arrays: Mapping[str, Any], machin
         _check_packed(manifest, facts["buffer"], facts["shape"], "packed tensor " + name)
 
 
-def _check_within(buffers: Mapping[str, Any], buffer: Mapping[str, Any], name: str) -> None:
-    """Check that a tensor lies within a buffer that lies in no other, at one place of it in both plans of memory."""
+def _check_within(buffers: Mapping[str, Any], buffer: Mapping[str, Any], element: int, name: str) -> None:
+    """Check that a tensor lies within a buffer that lies in no other, at one place of it in both plans of memory.
+
+    The place is a multiple of `element` bytes.
+    """
     _require(_is_text(buffer["within"]) and buffer["within"] in buffers, name + " lies within no buffer")
     whole = buffers[buffer["within"]]
     _has(whole, _BUFFER, "buffer " + buffer["within"])
     offset = buffer["offset"] - whole["offset"]
     alike = offset == buffer["separate"] - whole["separate"]
-    inside = offset >= 0 and offset + buffer["bytes"] <= whole["bytes"] and offset % math.prod(whole["shape"][4:]) == 0
+    inside = offset >= 0 and offset + buffer["bytes"] <= whole["bytes"] and offset % element == 0
     _require("within" not in whole and alike and inside, name + " is no part of the buffer that it lies within")
 
 

@@ -161,7 +161,7 @@ def end_with_bundle(
 ) -> TunedInference:
     """Write a campaign's bundle to a folder, run and verify it on the board, and keep the figures.
 
-    `phases` is told of each phase with its number and the time left, and `listen` of the board. Raises the errors of
+    `phases` takes each phase with its number and the time left, `listen` the events of the board. Raises the errors of
     compiling and of running on a board.
     """
     home = store.path.parent

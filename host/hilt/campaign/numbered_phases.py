@@ -10,7 +10,7 @@ from hilt.engine.durations import seconds_text
 
 
 class NumberedPhases:
-    """Tells `phases` at which of `count` phases the work is. Itself it is told of parts of the phase, as Phases."""
+    """Puts the number of each phase, of `count`, in front of its text. Takes parts of a phase as Phases."""
 
     def __init__(self, phases: Phases, count: int) -> None:
         self._phases = phases

@@ -34,7 +34,7 @@ _MOST_TEXT = 300
 
 
 class Phases(Protocol):
-    """Is told of phases as they begin, and of the work that is done in them."""
+    """Takes the begin of each phase, and the work done in it."""
 
     def begin(self, phase: str) -> None:
         """Begin a phase without a count."""

@@ -12,9 +12,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from hilt.network.aliases import Aliases
 from hilt.network.graph import Graph
 from hilt.network.graph_file import MEMBER, graph_bytes
-from hilt.network.homes import Homes
 from hilt.network.partition import ByNode, Placement, Tuned, parts, place
 from hilt.network.plan import Planner
 from hilt.network.search import Searcher
@@ -63,18 +63,18 @@ def compile_network(
     """
     _require_operators(graph)
     searcher = Searcher(target.accelerator, target.memory, target.machine)
-    homes = Homes(graph, target.accelerator.parameters)
+    aliases = Aliases(graph, target.accelerator.parameters)
     tell(f"placing {len(graph.nodes)} nodes")
     if on_processor:
         placements = [Placement(node, None, None, "the processor is measured") for node in graph.nodes]
     else:
-        placements = place(graph, searcher, tuned or {}, by_node, target.processor, on_node, homes)
+        placements = place(graph, searcher, tuned or {}, by_node, target.processor, on_node, aliases)
     grouped = parts(graph, placements)
     tell(f"joining layers to {sum(part.on_vta for part in grouped)} programs")
-    grouped = [chosen_together(part, searcher, homes) if part.on_vta else part for part in grouped]
+    grouped = [chosen_together(part, searcher, aliases) if part.on_vta else part for part in grouped]
     schedules = {placement.node.name: placement.schedule for part in grouped for placement in part.placements}
     placements = [replace(placement, schedule=schedules[placement.node.name]) for placement in placements]
-    planner = Planner(graph, target, searcher, grouped, homes)
+    planner = Planner(graph, target, searcher, grouped, aliases)
     manifest, arrays = planner.plan()
     manifest["placements"] = [_placement_facts(placement) for placement in placements]
     return Compiled(bundle_bytes(manifest, arrays, graph), manifest, placements)

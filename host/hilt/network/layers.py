@@ -19,7 +19,6 @@ from hilt.network.layer_forms import Tabled as Tabled
 from hilt.network.layer_forms import TiledLayer as TiledLayer
 from hilt.network.layer_forms import VtaLayer as VtaLayer
 from hilt.network.layer_forms import folded as folded
-from hilt.network.lower_table import Copying
 from hilt.network.lower_tiles import has_schedule
 from hilt.network.lower_upsample import Upsampling
 from hilt.network.pool_tiles import Averaging, PoolingLayer
@@ -241,7 +240,7 @@ def _copy_by_table(graph: Graph, node: Node, accelerator: Accelerator) -> TiledL
     parameters = accelerator.parameters
     elements = blocks(images, parameters.batch) * blocks(channels, parameters.block) * height * width
     tabled = Tabled(entries, node.outputs[0], alone=True)
-    return TiledLayer(node, Copying(elements), {DATA: node.inputs[0]}, node.outputs[0], tabled)
+    return TiledLayer(node, Upsampling(1, (elements, 1), (1, 1)), {DATA: node.inputs[0]}, node.outputs[0], tabled)
 
 
 def _upsample(graph: Graph, node: Node, accelerator: Accelerator) -> TiledLayer:

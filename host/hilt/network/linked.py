@@ -29,7 +29,7 @@ class Linked:
     accelerator: Accelerator
     links: list[ChainLink] = field(default_factory=list)
     placements: list[Placement] = field(default_factory=list)
-    """Of the layers; a table's link has none."""
+    """The layers' placements. The link of a table has no placement."""
     constants: dict[str, NDArray[np.int8]] = field(default_factory=dict)
     """The tables and what brings them, by buffer."""
     _ends: list[int] = field(default_factory=list)

@@ -8,7 +8,6 @@ from hilt.network.lower_average_pool import AveragePoolWriter
 from hilt.network.lower_gate import GateWriter
 from hilt.network.lower_max_pool import MaxPoolWriter
 from hilt.network.lower_product import MulWriter
-from hilt.network.lower_table import Copying, CopyWriter, copy_knobs
 from hilt.network.lower_upsample import UpsampleWriter, Upsampling, upsample_knobs
 from hilt.network.pool_tiles import PoolingLayer
 from hilt.network.product_tiles import Product, product_knobs
@@ -17,7 +16,7 @@ from hilt.schedule.checks import Rejected
 from hilt.schedule.code import Code
 from hilt.vta.accelerator import Accelerator, IsaRevision
 
-Tiled = PoolingLayer | Product | Copying | Upsampling
+Tiled = PoolingLayer | Product | Upsampling
 """What a layer without weights computes."""
 _MOST_ROWS = 32
 
@@ -26,12 +25,10 @@ def tile_knobs(work: Tiled) -> list[dict[str, int]]:
     """Return the schedules: sizes of a tile.
 
     They are output rows of a pooling, or for an average the planes that a tile has whole; for others see
-    `product_knobs`, `copy_knobs` and `upsample_knobs`.
+    `product_knobs` and `upsample_knobs`.
     """
     if isinstance(work, Upsampling):
         return upsample_knobs(work)
-    if isinstance(work, Copying):
-        return copy_knobs(work)
     if isinstance(work, Product):
         return product_knobs(work)
     rows = [{"rows": rows} for rows in range(1, min(work.out[0], _MOST_ROWS) + 1)]
@@ -61,8 +58,6 @@ def has_schedule(pool: PoolingLayer, accelerator: Accelerator) -> bool:
 
 def _writer(work: Tiled, knobs: Mapping[str, int], accelerator: Accelerator) -> TileWriter:
     """Return the writer of the code. Raises Rejected if a tile does not fit."""
-    if isinstance(work, Copying):
-        return CopyWriter(work, knobs["elements"], accelerator)
     if isinstance(work, Upsampling):
         return UpsampleWriter(work, knobs["rows"], accelerator)
     if isinstance(work, Product):

@@ -1,15 +1,19 @@
-"""Nearest upsampling on VTA: an identity GEMM writes each input element to all its places in the output."""
+"""Nearest upsampling on VTA: an identity GEMM writes each input element to all its places in the output.
+
+With factors of one it is a copy.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hilt.network.tile_writer import DATA, TileWriter
+from hilt.network.tile_writer import DATA, FIELD, TileWriter
 from hilt.schedule.checks import Rejected
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import Opcode
 
-_MOST_ROWS = 32
+_SIZES = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+"""Output elements of a tile, about."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,9 @@ class Upsampling:
 
 def upsample_knobs(work: Upsampling) -> list[dict[str, int]]:
     """Return the schedules of an upsampling: input rows of a tile, of all planes one behind another."""
-    return [{"rows": rows} for rows in range(1, min(work.planes * work.size[0], _MOST_ROWS) + 1)]
+    row = work.size[1] * work.factors[0] * work.factors[1]
+    rows = {min(max(size // row, 1), work.planes * work.size[0]) for size in _SIZES}
+    return [{"rows": each} for each in sorted(rows)]
 
 
 class UpsampleWriter(TileWriter):
@@ -52,6 +58,8 @@ class UpsampleWriter(TileWriter):
         if self._places * self._read > parameters.inp_depth or self._places * self._made > parameters.acc_depth:
             text = f"a tile of {rows} rows takes {self._read} input elements and {self._made} accumulators"
             raise Rejected("acc_overflow", text)
+        if self._made >= FIELD:
+            raise Rejected("field_overflow", f"a tile of {rows} rows has more elements than an instruction counts")
 
     def write_micro_ops(self) -> None:
         """Write, for each place of a tile, the output places of its first input element."""

@@ -7,10 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from hilt.network.aliases import Aliases
 from hilt.network.core_speed import node_work
 from hilt.network.crossings import crossing_seconds, fold_work, layout_work, packed_seconds
 from hilt.network.graph import Graph, Node, check
-from hilt.network.homes import Homes
 from hilt.network.layers import NotOnVtaError, Tabled, TiledLayer, VtaLayer, folded, layer_of, table_of
 from hilt.network.packed_steps import packed_attributes
 from hilt.network.processor import ASSUMED, ProcessorSpeed
@@ -33,10 +33,10 @@ Form = tuple[Workload, int, int]
 class Placement:
     """The place of one node: VTA where it has a layer and a schedule, else the processor; `reason` says why.
 
-    A `view` runs nowhere: its inputs and its output lie in one memory of VTA's (`Homes`). An `epilogue` is a table that
-    the STOREs of the layer that makes its input go by (`Tabled` of that layer). `packed` are the attributes with which
-    the processor computes a node on tensors in VTA's layout. `alternatives` are schedules that are slower alone, but
-    may be faster between the layer's neighbours.
+    A `view` runs nowhere: its inputs and its output lie in one memory of VTA's (`Aliases`). An `epilogue` is a table:
+    the STOREs of the layer that makes its input go by it (`Tabled` of that layer). `packed` are the attributes with
+    which the processor computes a node on tensors in VTA's layout. `alternatives` are schedules that are slower alone,
+    but may be faster between the layer's neighbours.
     """
 
     node: Node
@@ -71,21 +71,21 @@ def place(
     by_node: ByNode | None = None,
     speed: ProcessorSpeed = ASSUMED,
     on_node: Callable[[int, int], None] = lambda done, total: None,
-    homes: Homes | None = None,
+    aliases: Aliases | None = None,
 ) -> list[Placement]:
-    """Return where each node runs, in the graph's order; `homes` takes the tensors that lie within others.
+    """Return where each node runs, in the graph's order; `aliases` takes the tensors that lie within others.
 
     A node that VTA can run goes there unless the processor is faster by the model of its core, the way to VTA and
     back included.
     """
-    homes = homes or Homes(graph, searcher.accelerator.parameters)
+    aliases = aliases or Aliases(graph, searcher.accelerator.parameters)
     placements: list[Placement] = []
     packed: set[str] = set()
     """Tensors that are made in VTA's layout."""
     written: set[str] = set()
     """Tensors of the processor's that VTA reads: they are packed already when another layer reads them."""
     for node in graph.nodes:
-        placement = _view(graph, node, packed, homes) or _epilogue(graph, node, placements, searcher.accelerator)
+        placement = _view(graph, node, packed, aliases) or _epilogue(graph, node, placements, searcher.accelerator)
         if placement is None:
             knobs = (by_node or {}).get(node.name, ())
             placement = _place(graph, node, searcher, tuned, knobs, packed, written, speed)
@@ -96,7 +96,7 @@ def place(
         if placement.on_vta or placement.view or placement.packed is not None:
             packed.update(node.outputs)
         if placement.on_vta:
-            homes.by_vta.update(node.outputs)
+            aliases.by_vta.update(node.outputs)
         if placement.on_vta and not (isinstance(placement.layer, VtaLayer) and placement.layer.fold):
             written.update(node.inputs)
     return placements
@@ -117,9 +117,9 @@ def _mostly_packed(graph: Graph, node: Node, packed: set[str]) -> bool:
     return 2 * sum(size for name, size in sizes.items() if name in packed) > sum(sizes.values())
 
 
-def _view(graph: Graph, node: Node, packed: set[str], homes: Homes) -> Placement | None:
+def _view(graph: Graph, node: Node, packed: set[str], aliases: Aliases) -> Placement | None:
     """Return the placement of a node that moves nothing; None of others."""
-    if not _mostly_packed(graph, node, packed) or not homes.join(node):
+    if not _mostly_packed(graph, node, packed) or not aliases.join(node):
         return None
     return Placement(node, None, None, "its output lies where its inputs lie", view=True)
 

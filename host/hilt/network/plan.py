@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hilt.network.aliases import Aliases, packed_shape
 from hilt.network.buffers import Life, one_behind_another, shared
 from hilt.network.graph import Graph, Node, Tensor
-from hilt.network.homes import Homes, packed_shape
 from hilt.network.layers import Fold, TiledLayer, VtaLayer
 from hilt.network.linked import Linked
 from hilt.network.lower_gate import unit_blocks
@@ -46,7 +46,7 @@ class _Lifetime:
 
 
 @dataclass(frozen=True)
-class _Window:
+class _SubBuffer:
     """A tensor's part of another buffer, from a byte offset on."""
 
     buffer: str
@@ -62,12 +62,12 @@ class Planner:
     target: CompileTarget
     searcher: Searcher
     grouped: Sequence[Part]
-    homes: Homes
+    aliases: Aliases
     steps: list[dict[str, Any]] = field(default_factory=list)
     chains: list[Linked] = field(default_factory=list)
     lives: dict[str, _Lifetime] = field(default_factory=dict)
     """The buffers with tensors, by name."""
-    windows: dict[str, _Window] = field(default_factory=dict)
+    sub_buffers: dict[str, _SubBuffer] = field(default_factory=dict)
     """The buffers that lie within others, by name."""
     buffer_of: dict[str, str] = field(default_factory=dict)
     """The buffer of each tensor that lies packed in memory."""
@@ -187,12 +187,12 @@ class Planner:
 
     def _located(self, code: Code, names: Mapping[str, str]) -> ChainLink:
         """Return a link whose tensors are at their places in the buffers that they lie in."""
-        windows = {name: self.windows[buffer] for name, buffer in names.items() if buffer in self.windows}
+        sub_buffers = {name: self.sub_buffers[buffer] for name, buffer in names.items() if buffer in self.sub_buffers}
         element = self.target.accelerator.parameters.out_element_bytes
         return ChainLink(
             code,
-            {**names, **{name: window.buffer for name, window in windows.items()}},
-            {name: window.offset // element for name, window in windows.items()},
+            {**names, **{name: part.buffer for name, part in sub_buffers.items()}},
+            {name: part.offset // element for name, part in sub_buffers.items()},
         )
 
     def _written(self, layer: VtaLayer | TiledLayer) -> dict[str, str]:
@@ -281,14 +281,15 @@ class Planner:
         return buffer
 
     def _write(self, tensor: str) -> str:
-        """Return a new buffer for a packed tensor, within another's if that is its home."""
+        """Return a new buffer for a packed tensor, within that of its root."""
         shape = self.graph.tensors[tensor].shape
-        home, offset = self.homes.of(tensor)
-        if home == tensor:
+        root, offset = self.aliases.of(tensor)
+        if root == tensor:
             buffer = self._buffer(tensor, shape)
         else:
-            whole, buffer = self._buffer(home, self.graph.tensors[home].shape), f"tensor {tensor}"
-            self.windows[buffer] = _Window(whole, offset, list(packed_shape(shape, self.target.accelerator.parameters)))
+            whole, buffer = self._buffer(root, self.graph.tensors[root].shape), f"tensor {tensor}"
+            packed = packed_shape(shape, self.target.accelerator.parameters)
+            self.sub_buffers[buffer] = _SubBuffer(whole, offset, list(packed))
         self.buffer_of[tensor] = buffer
         return buffer
 
@@ -300,7 +301,7 @@ class Planner:
         return f"tensor {name}"
 
     def _live(self, buffer: str) -> _Lifetime:
-        return self.lives[self.windows[buffer].buffer if buffer in self.windows else buffer]
+        return self.lives[self.sub_buffers[buffer].buffer if buffer in self.sub_buffers else buffer]
 
     # --- the manifest ---
 
@@ -352,13 +353,13 @@ class Planner:
             name: {"bytes": life.bytes, "shape": life.shape, "offset": places[name], "separate": separate[name]}
             for name, life in self.lives.items()
         }
-        for name, window in self.windows.items():
+        for name, part in self.sub_buffers.items():
             buffers[name] = {
-                "bytes": math.prod(window.shape),
-                "shape": window.shape,
-                "offset": places[window.buffer] + window.offset,
-                "separate": separate[window.buffer] + window.offset,
-                "within": window.buffer,
+                "bytes": math.prod(part.shape),
+                "shape": part.shape,
+                "offset": places[part.buffer] + part.offset,
+                "separate": separate[part.buffer] + part.offset,
+                "within": part.buffer,
             }
         return buffers
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hilt.network.tile_writer import DATA, TileWriter
+from hilt.network.tile_writer import DATA, FIELD, TileWriter
 from hilt.schedule.checks import Rejected
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import MemoryType, Opcode
 
-_FIELD = 1 << 14
 _PADS = 15
 
 
@@ -104,7 +103,7 @@ class PoolWriter(TileWriter):
                 "acc_overflow",
                 f"a tile of {rows} rows takes {planes * self.box} input and {copied + 2 * self.made} accumulators",
             )
-        if max(pool.pads) > _PADS or max(planes * self.box, copied, pool.wide) >= _FIELD:
+        if max(pool.pads) > _PADS or max(planes * self.box, copied, pool.wide) >= FIELD:
             raise Rejected("field_overflow", f"a tile of {rows} rows has more elements than an instruction counts")
 
     def write_tiles(self) -> None:

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hilt.network.tile_writer import DATA, TileWriter
+from hilt.network.tile_writer import DATA, FIELD, TileWriter
 from hilt.schedule.checks import Rejected
 from hilt.vta.accelerator import Accelerator
 
 _SIZES = (8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096)
 """Elements of the data of a tile, about."""
-_FIELD = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ class ProductWriter(TileWriter):
             raise Rejected(
                 "acc_overflow", f"a tile of {self.made} takes {inputs + self._box} input and {taken} accumulators"
             )
-        if self._box >= _FIELD:
+        if self._box >= FIELD:
             raise Rejected("field_overflow", f"a tile of {self.made} has more elements than an instruction counts")
 
     def source(self, tile: int) -> int:

@@ -18,6 +18,8 @@ from hilt.vta.isa import INSTRUCTION, UOP, AluOpcode, MemoryType, Opcode
 DATA, FACTOR, OUT = "inp", "factor", "out"
 UNITS = "units"
 """Weight blocks with a single one each (hilt.network.lower_gate)."""
+FIELD = 1 << 14
+"""No instruction counts so many elements."""
 ROWS = "rows"
 """Memory of a layer's own, which it writes and reads."""
 _NAMES = ("uop", IDENTITY, UNITS, DATA, FACTOR, ROWS, OUT)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from hilt.network.homes import Homes
+from hilt.network.aliases import Aliases
 from hilt.network.linked import Linked
 from hilt.network.lower_layer import layer_code
 from hilt.network.partition import Part, Placement
@@ -26,9 +26,9 @@ _MOST_INSTRUCTIONS = 3000
 _UNKNOWN_BYTES = 1 << 20
 
 
-def chosen_together(part: Part, searcher: Searcher, homes: Homes) -> Part:
+def chosen_together(part: Part, searcher: Searcher, aliases: Aliases) -> Part:
     """Return a chain whose layers have the schedules that suit their neighbours."""
-    chain = _Chain(part, searcher, homes)
+    chain = _Chain(part, searcher, aliases)
     for _ in range(_ROUNDS):
         if not sum(chain.improve(number) for number in range(len(chain.layers))):
             break
@@ -46,7 +46,7 @@ def chosen_together(part: Part, searcher: Searcher, homes: Homes) -> Part:
 class _Chain:
     part: Part
     searcher: Searcher
-    homes: Homes
+    aliases: Aliases
     _codes: dict[tuple[int, int], Code | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -102,7 +102,7 @@ class _Chain:
         names |= {name: name for name in (IDENTITY, UNITS) if name in names}
         offsets: dict[str, int] = {}
         for buffer, tensor in {**layer.reads, **layer.writes}.items():
-            home, offset = self.homes.of(tensor)
-            names[buffer] = f"tensor {home}"
+            root, offset = self.aliases.of(tensor)
+            names[buffer] = f"tensor {root}"
             offsets[buffer] = offset // self.searcher.accelerator.parameters.out_element_bytes
         return ChainLink(code, names, offsets)

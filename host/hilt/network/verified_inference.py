@@ -21,7 +21,7 @@ def verify_inference(
         manifest: Its bundle's.
         inputs: Its inputs by name.
         tensors: The board's tensors by name.
-        phases: Is told of nodes and tensors.
+        phases: Takes the counts of nodes and tensors.
 
     Raises:
         WrongTensorError: A tensor differs, or one side has not got it.

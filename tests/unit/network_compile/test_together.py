@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hilt.network.homes import Homes
+from hilt.network.aliases import Aliases
 from hilt.network.partition import parts, place
 from hilt.network.plan import Planner
 from hilt.network.search import Searcher
@@ -22,15 +22,15 @@ def test_a_chain_of_schedules_chosen_together_is_faster() -> None:
     graph, aim = builder.graph(last), target(SMALL)
     searcher = Searcher(aim.accelerator, aim.memory)
     (part,) = parts(graph, place(graph, searcher, {}))
-    homes = Homes(graph, aim.accelerator.parameters)
-    chosen = chosen_together(part, searcher, homes)
+    aliases = Aliases(graph, aim.accelerator.parameters)
+    chosen = chosen_together(part, searcher, aliases)
 
     def cycles(those: object) -> int:
-        manifest, _ = Planner(graph, aim, searcher, [those], homes).plan()  # type: ignore[list-item]
+        manifest, _ = Planner(graph, aim, searcher, [those], aliases).plan()  # type: ignore[list-item]
         return int(manifest["programs"][0]["cycles"])
 
     assert [each.node for each in chosen.placements] == [each.node for each in part.placements]
     assert cycles(chosen) < cycles(part)
     alone = replace(part, placements=tuple(replace(each, alternatives=()) for each in part.placements))
-    kept = [each.schedule for each in chosen_together(alone, searcher, homes).placements]
+    kept = [each.schedule for each in chosen_together(alone, searcher, aliases).placements]
     assert kept == [each.schedule for each in part.placements]

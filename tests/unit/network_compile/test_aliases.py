@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hilt.network.aliases import Aliases
 from hilt.network.compile import Compiled, compile_network
 from hilt.network.graph import Graph
-from hilt.network.homes import Homes
 from hilt.network.reference import evaluate
 from hilt.network.simulated import SimulatedVta
 from hilt.network.verify import compare
@@ -127,8 +127,8 @@ def test_what_the_processor_writes_shares_no_cache_line_with_vta(size: int, join
     by_vta = builder.conv("x", 16)
     by_processor = builder.add_node("n", "upsample", ["x"], (1, 16, size, size), {"factors": [1, 1]})
     graph = builder.graph(concat(builder, by_vta, by_processor))
-    assert Homes(graph, VTAParameters.from_name(PYNQ), {by_vta}).join(graph.nodes[-1]) is joined
-    assert Homes(graph, VTAParameters.from_name(PYNQ), {by_vta, by_processor}).join(graph.nodes[-1])
+    assert Aliases(graph, VTAParameters.from_name(PYNQ), {by_vta}).join(graph.nodes[-1]) is joined
+    assert Aliases(graph, VTAParameters.from_name(PYNQ), {by_vta, by_processor}).join(graph.nodes[-1])
 
 
 @pytest.mark.parametrize(
@@ -147,4 +147,15 @@ def test_a_tensor_that_lies_elsewhere_is_refused(window: dict[str, Any], message
     (name, *_) = (name for name, buffer in parts.manifest["buffers"].items() if "within" in buffer)
     parts.manifest["buffers"][name].update(window)
     with pytest.raises(BundleError, match=message):
+        read_bundle(parts.file(), "m")
+
+
+def test_a_tensor_within_a_buffer_of_no_lanes_is_refused() -> None:
+    builder = split_and_joined()
+    parts = Parts(compile_network(builder.graph(builder.nodes[-1].outputs[0]), target()).data)
+    buffers = parts.manifest["buffers"]
+    within = next(buffer for buffer in buffers.values() if "within" in buffer)
+    whole = buffers.pop(within["within"])
+    buffers[within["within"]] = {**whole, "shape": [*whole["shape"][:4], 0, 0]}  # it comes behind the tensor
+    with pytest.raises(BundleError, match="has shape"):
         read_bundle(parts.file(), "m")

@@ -29,8 +29,8 @@ def packed_shape(shape: tuple[int, ...], parameters: VTAParameters) -> tuple[int
 
 
 @dataclass
-class Homes:
-    """The tensors that lie within others: each has at most one, its home, and a byte offset in it.
+class Aliases:
+    """The tensors that lie within others, each within one at most, at a byte offset.
 
     `by_vta` are the tensors that VTA writes, as far as nodes have a place.
     """
@@ -43,7 +43,7 @@ class Homes:
     """Tensors that nothing writes: the outputs of nodes that move nothing."""
 
     def of(self, name: str) -> tuple[str, int]:
-        """Return the tensor whose memory a tensor lies in, itself perhaps, and its byte offset there."""
+        """Return the root of a tensor, and its byte offset there: the root has memory of its own."""
         offset = 0
         while name in self._within:
             name, more = self._within[name]
