@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +50,7 @@ class Tabled:
 
 @dataclass(frozen=True, eq=False)
 class TiledLayer:
-    """A pooling, a product or a copy.
+    """A pooling, a product, a copy or a depthwise convolution by window GEMMs.
 
     Attributes:
         node: The node that it computes.
@@ -58,6 +58,7 @@ class TiledLayer:
         reads: The tensor behind each buffer of its code that it reads.
         output: The tensor that is made.
         tabled: The table that the output goes by; None if it has none.
+        constants: The contents of the buffers of its code that never change, but those that layers share.
     """
 
     node: Node
@@ -65,6 +66,7 @@ class TiledLayer:
     reads: Mapping[str, str]
     output: str
     tabled: Tabled | None = None
+    constants: Mapping[str, NDArray[np.int8]] = field(default_factory=dict)
 
     @property
     def writes(self) -> Mapping[str, str]:

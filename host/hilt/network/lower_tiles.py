@@ -1,10 +1,11 @@
-"""The schedules of a layer without weights, such as a pooling, a product of two tensors or a copy, and its code."""
+"""The schedules of a layer that is no convolution of blocks, and its code."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from hilt.network.lower_average_pool import AveragePoolWriter
+from hilt.network.lower_depthwise import DepthwiseWriter
 from hilt.network.lower_gate import GateWriter
 from hilt.network.lower_max_pool import MaxPoolWriter
 from hilt.network.lower_product import MulWriter
@@ -12,27 +13,28 @@ from hilt.network.lower_upsample import UpsampleWriter, Upsampling, upsample_kno
 from hilt.network.pool_tiles import PoolingLayer
 from hilt.network.product_tiles import Product, product_knobs
 from hilt.network.tile_writer import TileWriter
+from hilt.network.window_tiles import Depthwise
 from hilt.schedule.checks import Rejected
 from hilt.schedule.code import Code
 from hilt.vta.accelerator import Accelerator, IsaRevision
 
-Tiled = PoolingLayer | Product | Upsampling
-"""What a layer without weights computes."""
+Tiled = PoolingLayer | Product | Upsampling | Depthwise
+"""What such a layer computes."""
 _MOST_ROWS = 32
 
 
 def tile_knobs(work: Tiled) -> list[dict[str, int]]:
     """Return the schedules: sizes of a tile.
 
-    They are output rows of a pooling, or for an average the planes that a tile has whole; for others see
-    `product_knobs` and `upsample_knobs`.
+    They are output rows of a plane, or for an average and a depthwise convolution the planes that a tile has whole; for
+    others see `product_knobs` and `upsample_knobs`.
     """
     if isinstance(work, Upsampling):
         return upsample_knobs(work)
     if isinstance(work, Product):
         return product_knobs(work)
     rows = [{"rows": rows} for rows in range(1, min(work.out[0], _MOST_ROWS) + 1)]
-    if work.averaging is None:
+    if isinstance(work, PoolingLayer) and work.averaging is None:
         return rows
     counts = sorted({-(-work.planes // parts) for parts in range(1, work.planes)} - {1})
     return [*rows, *({"rows": work.out[0], "planes": count} for count in counts)]
@@ -63,6 +65,8 @@ def _writer(work: Tiled, knobs: Mapping[str, int], accelerator: Accelerator) -> 
     if isinstance(work, Product):
         writer = GateWriter if accelerator.isa is IsaRevision.A else MulWriter
         return writer(work, knobs["factors"], knobs["pixels"], accelerator)
+    if isinstance(work, Depthwise):
+        return DepthwiseWriter(work, knobs["rows"], knobs.get("planes", 1), accelerator)
     if work.averaging is None:
         return MaxPoolWriter(work, knobs["rows"], accelerator)
     return AveragePoolWriter(work, work.averaging, knobs["rows"], knobs.get("planes", 1), accelerator)

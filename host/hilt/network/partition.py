@@ -16,6 +16,7 @@ from hilt.network.packed_steps import packed_attributes
 from hilt.network.processor import ASSUMED, ProcessorSpeed
 from hilt.network.search import NoScheduleError, Schedule, Searcher
 from hilt.network.tuned_forms import tuned_form
+from hilt.network.window_layers import windowed
 from hilt.schedule import ConfigurationError, Rejected, Workload, convolution
 from hilt.vta.accelerator import Accelerator
 
@@ -161,6 +162,7 @@ def _place(
         schedules = _measured(layer, searcher, knobs) or _schedules(layer, searcher, tuned)
         if isinstance(layer, VtaLayer) and layer.data not in packed:
             layer, schedules = _folded_if_faster(layer, schedules, searcher, tuned, speed)
+        layer, schedules = _windowed_if_faster(layer, schedules, searcher)
     except (NotOnVtaError, NoScheduleError) as error:
         return Placement(node, None, None, str(error))
     schedule = schedules[0]
@@ -194,6 +196,20 @@ def _folded_if_faster(
     whole = schedules[0].cycles / clock + speed.seconds(plain)
     beside = others[0].cycles / clock + speed.seconds(fold_work(narrow, parameters))
     return (narrow, others) if beside < whole else (layer, schedules)
+
+
+def _windowed_if_faster(
+    layer: VtaLayer | TiledLayer, schedules: list[Schedule], searcher: Searcher
+) -> tuple[VtaLayer | TiledLayer, list[Schedule]]:
+    """Return a depthwise convolution by window GEMMs, if VTA has them and is faster so."""
+    windows = windowed(layer, searcher.accelerator) if isinstance(layer, VtaLayer) else None
+    if windows is None:
+        return layer, schedules
+    with suppress(NoScheduleError):
+        others = searcher.tile_schedules(windows.node.name, windows.work)
+        if others[0].cycles < schedules[0].cycles:
+            return windows, others
+    return layer, schedules
 
 
 def _measured(layer: VtaLayer | TiledLayer, searcher: Searcher, options: Sequence[Mapping[str, int]]) -> list[Schedule]:

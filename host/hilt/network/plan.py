@@ -154,6 +154,9 @@ class Planner:
         if ROWS in code.names and isinstance(layer.work, Product):
             block = accelerator.parameters.block
             names[ROWS] = self._buffer(f"rows of {layer.node.name}", (1, block, block * layer.work.factors, 1))
+        for buffer, array in layer.constants.items():
+            names[buffer] = f"{buffer} of {layer.node.name}"
+            self.constants[names[buffer]] = array
         return self._located(code, names | self._written(layer))
 
     def _make_folded(self, layer: VtaLayer, fold: Fold) -> None:

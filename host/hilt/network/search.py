@@ -35,6 +35,7 @@ _CENTRES = 3
 _WITH_RESIDUAL = 24
 """Configurations that are counted with their residual, the fastest without it that have room for one."""
 _ALTERNATIVES = 6
+_TILE_ALTERNATIVES = 16
 _SHAPE = ("tile_b", "tile_h", "tile_w", "oc_nthread", "h_nthread")
 """Knobs that tell a schedule's first and last tiles, which meet those of the layers beside it."""
 
@@ -85,7 +86,11 @@ class Searcher:
         return self._known[key]
 
     def tile_schedule(self, name: str, work: Tiled) -> Schedule:
-        """Return the best size of the tiles of a pooling or product; every size that fits is counted.
+        """Return the best of `tile_schedules`."""
+        return self.tile_schedules(name, work)[0]
+
+    def tile_schedules(self, name: str, work: Tiled) -> list[Schedule]:
+        """Return the best sizes of the tiles of such a layer, fastest first; every size that fits is counted.
 
         Raises:
             NoScheduleError: No size fits the accelerator.
@@ -99,8 +104,8 @@ class Searcher:
         if not programs:
             raise NoScheduleError(f"layer {name}: no tile of it fits {self.accelerator.parameters.name}")
         cycles = self.cycles(programs)
-        best = min(range(len(cycles)), key=cycles.__getitem__)
-        return Schedule(fitting[best], int(cycles[best]), "twin")
+        order = sorted(range(len(cycles)), key=cycles.__getitem__)[:_TILE_ALTERNATIVES]
+        return [Schedule(fitting[place], int(cycles[place]), "twin") for place in order if cycles[place] < float("inf")]
 
     def judge(self, workload: Conv2d, knobs: Mapping[str, int], residual_shift: int | None, origin: str) -> Schedule:
         """Return a schedule of given knobs with its cycles. Raises Rejected if they do not fit."""

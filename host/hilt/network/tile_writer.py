@@ -6,6 +6,8 @@ accumulators would stop. Input and output of successive tiles take turns between
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,11 +20,13 @@ from hilt.vta.isa import INSTRUCTION, UOP, AluOpcode, MemoryType, Opcode
 DATA, FACTOR, OUT = "inp", "factor", "out"
 UNITS = "units"
 """Weight blocks with a single one each (hilt.network.lower_gate)."""
+WINDOWS = "windows"
+"""Weight blocks of window GEMMs (hilt.network.window_tiles)."""
 FIELD = 1 << 14
 """No instruction counts so many elements."""
 ROWS = "rows"
 """Memory of a layer's own, which it writes and reads."""
-_NAMES = ("uop", IDENTITY, UNITS, DATA, FACTOR, ROWS, OUT)
+_NAMES = ("uop", IDENTITY, UNITS, WINDOWS, DATA, FACTOR, ROWS, OUT)
 
 
 class TileWriter:
@@ -46,8 +50,10 @@ class TileWriter:
     def code(self) -> Code:
         """Return the code. Raises Rejected if the micro-op buffer is too small."""
         self.prepare()
+        self.compute_with(Opcode.GEMM, 0, 0)  # the LOAD of the first input waits for the layer before by way of it
         self.add("uop", Opcode.LOAD, memory_type=MemoryType.UOP, y_size=1, x_size=len(self.uops))
-        self.add(self.constant, Opcode.LOAD, memory_type=MemoryType.WGT, y_size=1, x_size=self.constant_blocks)
+        if self.constant_blocks:
+            self.add(self.constant, Opcode.LOAD, memory_type=MemoryType.WGT, y_size=1, x_size=self.constant_blocks)
         self.write_tiles()
         uops = np.zeros(len(self.uops), dtype=UOP)
         uops["dst"], uops["src"], uops["wgt"] = np.array([(*uop, 0)[:3] for uop in self.uops]).T
@@ -85,7 +91,11 @@ class TileWriter:
     def round_and_clip(self, uop: int, elements: int, shift: int, clip: tuple[int, int]) -> None:
         """Shift accumulators right, rounded half up, and clip them, from the destination of a micro-op on."""
         steps = [(AluOpcode.ADD, 1 << shift - 1), (AluOpcode.SHR, shift)] if shift else []
-        for operation, immediate in [*steps, (AluOpcode.MAX, clip[0]), (AluOpcode.MIN, clip[1])]:
+        self.alu_with([*steps, (AluOpcode.MAX, clip[0]), (AluOpcode.MIN, clip[1])], uop, elements)
+
+    def alu_with(self, steps: Sequence[tuple[AluOpcode, int]], uop: int, elements: int) -> None:
+        """Add ALU operations with immediates over accumulators, from the destination of a micro-op on."""
+        for operation, immediate in steps:
             self.compute_with(
                 Opcode.ALU,
                 uop,

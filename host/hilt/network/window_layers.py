@@ -1,0 +1,47 @@
+"""Convolutions whose channels are apart, as window GEMMs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from hilt.network.layer_forms import TiledLayer, VtaLayer
+from hilt.network.tile_writer import DATA, WINDOWS
+from hilt.network.window_tiles import Axis, Depthwise, NoWindowsError, window_blocks, windows_of
+from hilt.vta.accelerator import Accelerator
+from hilt.vta.layout import blocks
+
+
+def windowed(layer: VtaLayer, accelerator: Accelerator) -> TiledLayer | None:
+    """Return a depthwise convolution as window GEMMs; None for another layer, or if the accelerator has none."""
+    workload, block = layer.workload, accelerator.parameters.block
+    channels = workload.in_channels
+    if not accelerator.window_rows or layer.residual or layer.fold:
+        return None
+    if channels != workload.out_channels or channels % block or layer.weights.shape[1] != block:
+        return None
+    own = np.arange(channels)
+    kernel = layer.weights[own, own % block][:, None]
+    if np.count_nonzero(kernel) != np.count_nonzero(layer.weights):
+        return None
+    axes = [
+        Axis(size, kernel, stride, pad, out)
+        for size, kernel, stride, pad, out in zip(
+            (workload.height, workload.width),
+            workload.kernel,
+            workload.stride,
+            workload.padding,
+            (workload.out_height, workload.out_width),
+            strict=True,
+        )
+    ]
+    shifts = layer.shifts or (workload.shift,) * (channels // block)
+    images = blocks(workload.batch, accelerator.parameters.batch)
+    work = Depthwise(images, axes[0], axes[1], shifts, workload.clip)
+    try:
+        work = replace(work, windows=windows_of(work, layer.bias, accelerator))
+    except NoWindowsError:
+        return None
+    constants = {WINDOWS: window_blocks(work, kernel, layer.bias, accelerator)}
+    return TiledLayer(layer.node, work, {DATA: layer.data}, layer.output, layer.tabled, constants)
