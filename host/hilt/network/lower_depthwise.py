@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hilt.network.tile_writer import DATA, WINDOWS, TileWriter
+from hilt.network.tile_writer import DATA, FIELD, WINDOWS, TileWriter
 from hilt.network.window_tiles import Depthwise, Walk, Window
 from hilt.schedule.checks import Rejected
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import AluOpcode, MemoryType, Opcode
 from hilt_runtime.isa import WINDOW_LINE
 
-_FIELD = 1 << 14
 _PADS = 15
 
 
@@ -83,7 +82,7 @@ class DepthwiseWriter(TileWriter):
             min(walk.count for walk in self._columns) < 2
             or most > WINDOW_LINE
             or pads > _PADS
-            or max(self._box, self._made) >= _FIELD
+            or max(self._box, self._made) >= FIELD
             or step > gemm["src_factor_out"].high
             or skip > gemm["wgt_factor_out"].high
         ):
@@ -116,8 +115,9 @@ class DepthwiseWriter(TileWriter):
         """Write the micro-ops, each once."""
         for tile in self._tiles:
             for plane in range(tile.planes):
-                for number in range(len(self.work.windows)):
-                    self._number(*self._operands(tile, plane, number))
+                for number, window in enumerate(self.work.windows):
+                    if self._rows(window, tile).count:  # else it names accumulators that the tile does not have
+                        self._number(*self._operands(tile, plane, number))
             self._number(self._begin(tile), 0, 0)
 
     def write_tiles(self) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from hilt.network.layer_forms import TiledLayer, VtaLayer
 from hilt.network.tile_writer import DATA, WINDOWS
-from hilt.network.window_tiles import Axis, Depthwise, NoWindowsError, window_blocks, windows_of
+from hilt.network.window_tiles import Depthwise, KernelAxis, NoWindowsError, window_blocks, windows_of
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.layout import blocks
 
@@ -26,7 +26,7 @@ def windowed(layer: VtaLayer, accelerator: Accelerator) -> TiledLayer | None:
     if np.count_nonzero(kernel) != np.count_nonzero(layer.weights):
         return None
     axes = [
-        Axis(size, kernel, stride, pad, out)
+        KernelAxis(size, kernel, stride, pad, out)
         for size, kernel, stride, pad, out in zip(
             (workload.height, workload.width),
             workload.kernel,

@@ -27,7 +27,7 @@ class NoWindowsError(ValueError):
 
 
 @dataclass(frozen=True)
-class Axis:
+class KernelAxis:
     """A convolution along rows or columns.
 
     Attributes:
@@ -44,17 +44,19 @@ class Axis:
     pad: int
     out: int
 
-    def spans(self, most: int) -> list[Span]:
+    def spans(self, most: int) -> list[KernelSpan]:
         """Return the kernel in spans of at most `most` elements."""
         found = []
         for first in range(min(self.stride, self.kernel)):
             places = range(first, self.kernel, self.stride)
-            found += [Span(part[0], part[-1]) for part in (places[n : n + most] for n in range(0, len(places), most))]
+            found += [
+                KernelSpan(part[0], part[-1]) for part in (places[n : n + most] for n in range(0, len(places), most))
+            ]
         return found
 
 
 @dataclass(frozen=True)
-class Span:
+class KernelSpan:
     """Elements of a kernel, a stride apart, from the first to the last, both included."""
 
     first: int
@@ -77,7 +79,7 @@ class Walk:
     skip: int
 
     @classmethod
-    def of(cls, axis: Axis, span: Span, first: int, outputs: int) -> Walk:
+    def of(cls, axis: KernelAxis, span: KernelSpan, first: int, outputs: int) -> Walk:
         """Return the walk for `outputs` outputs from `first` on; it begins within the input, not in its pad.
 
         A span of one element makes only the outputs whose element lies within the input; a longer one may go past its
@@ -96,7 +98,7 @@ class Walk:
         """Return whether it makes all outputs."""
         return self.skip >= 0 and self.count == outputs + self.skip
 
-    def end(self, axis: Axis) -> int:
+    def end(self, axis: KernelAxis) -> int:
         """Return the input element behind the last one."""
         return self.start + (self.count - 1) * axis.stride + 1 if self.count else 0
 
@@ -105,8 +107,8 @@ class Walk:
 class Window:
     """The taps of one GEMM; without taps it adds its part of the bias only, and goes over the pixels of the first."""
 
-    rows: Span
-    columns: Span
+    rows: KernelSpan
+    columns: KernelSpan
     taps: bool = True
 
 
@@ -124,8 +126,8 @@ class Depthwise:
     """
 
     images: int
-    rows: Axis
-    columns: Axis
+    rows: KernelAxis
+    columns: KernelAxis
     shifts: tuple[int, ...]
     clip: tuple[int, int]
     windows: tuple[Window, ...] = field(default=())
