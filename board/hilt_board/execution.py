@@ -198,7 +198,9 @@ def _check(words: Any, trial: TrialRequest, manifest: Manifest, places: Dict[str
     """Raise InvalidProgramError unless every transfer of the relocated program is inside a buffer."""
     ranges = [(name, physical_address(buffer), buffer.nbytes) for name, buffer in places.items()]
     try:
-        machine = InstructionSet(isa.geometry(manifest.parameters), manifest.isa, manifest.table, manifest.window)
+        machine = InstructionSet(
+            isa.geometry(manifest.parameters), manifest.isa, manifest.table, manifest.window, manifest.bands
+        )
         if (trial.dram_base_bit, trial.uop_bytes) != (machine.dram_base_bit, isa.uop_bytes(machine.revision)):
             raise InvalidProgramError("the trial is encoded for another ISA than {}".format(machine.revision))
         check_bounds(words, machine, ranges)

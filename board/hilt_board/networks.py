@@ -36,6 +36,7 @@ class AgentDevice(VtaDevice):
         self.isa = driver.manifest.isa
         self.table = driver.manifest.table
         self.window = driver.manifest.window
+        self.bands = driver.manifest.bands
         self.clock_hz = driver.manifest.clock_hz
 
     def allocate(self, size: int) -> Any:

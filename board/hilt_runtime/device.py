@@ -10,7 +10,7 @@ from typing import Any, Dict, Optional
 import numpy as np
 
 from hilt_runtime.errors import DeviceError, MemoryNeededError, TargetError
-from hilt_runtime.isa import READ_PORTS_OF_BUILD, TABLE_OF_BUILD, WINDOW_OF_BUILD
+from hilt_runtime.isa import BANDS_OF_BUILD, READ_PORTS_OF_BUILD, TABLE_OF_BUILD, WINDOW_OF_BUILD
 from hilt_runtime.register_protocol import DeviceRun, RegisterProtocol, ResetStuckError
 from hilt_runtime.registers import IDENTITY_VALUE, REGISTER_BYTES, Register
 
@@ -25,6 +25,8 @@ class VtaDevice:
     """Whether STOREs can go by way of the table."""
     window = False
     """Whether GEMMs can read inputs of earlier iterations."""
+    bands = False
+    """Whether LOADs of INP can move lanes."""
     bitstream = ""
     """SHA-256 of the file; empty if it is not known."""
     clock_hz = 0
@@ -38,10 +40,14 @@ class VtaDevice:
         ):
             if there and target[key] != there:
                 raise TargetError(text.format(name, part, target[key], there))
-        if target.get("table", False) and not self.table:
-            raise TargetError(text.format(name, "an accelerator with", "a table before the store", "none"))
-        if target.get("window", False) and not self.window:
-            raise TargetError(text.format(name, "an accelerator with", "window GEMMs", "none"))
+        features = {
+            "table": "a table before the store",
+            "window": "window GEMMs",
+            "bands": "bands of one image in its lanes",
+        }
+        for key, part in features.items():
+            if target.get(key, False) and not getattr(self, key):
+                raise TargetError(text.format(name, "an accelerator with", part, "none"))
         wanted = target.get("bitstream", "")
         if wanted and self.bitstream and wanted != self.bitstream:
             raise TargetError(text.format(name, "bitstream", wanted[:12], self.bitstream[:12]))
@@ -87,6 +93,7 @@ class PynqDevice(VtaDevice):
         self.isa = target["isa"]
         build = self._registers.read(Register.BUILD) if counts else 0
         self.table, self.window = bool(build & TABLE_OF_BUILD), bool(build & WINDOW_OF_BUILD)
+        self.bands = bool(build & BANDS_OF_BUILD)
         self.parameters = self._described(target) if counts else ""
 
     def allocate(self, size: int) -> Any:
@@ -119,15 +126,15 @@ class PynqDevice(VtaDevice):
     def _described(self, target: Dict[str, Any]) -> str:
         """Return the parameters' name if the registers agree with it, else the registers' values.
 
-        Table, window and read ports are apart: a bundle that does not use the first two runs with and without, and
-        programs are the same whatever the ports.
+        Table, window, bands and read ports are apart: a bundle that does not use the first three runs with and without,
+        and programs are the same whatever the ports.
         """
         wanted = target.get("identity")
         if not wanted:
             return ""
         read = self._registers.read
         there = [read(Register.GEOMETRY), read(Register.BUFFER_SIZES), read(Register.BUILD)]
-        apart = TABLE_OF_BUILD | WINDOW_OF_BUILD | READ_PORTS_OF_BUILD
+        apart = TABLE_OF_BUILD | WINDOW_OF_BUILD | BANDS_OF_BUILD | READ_PORTS_OF_BUILD
         if there[:2] == wanted[:2] and not (there[2] ^ wanted[2]) & ~apart:
             return str(target["parameters"])
         return "registers {}".format(" ".join("{:08x}".format(value) for value in there))

@@ -23,13 +23,17 @@ TABLE_OF_BUILD = 1 << 13
 """The bit of the register `build` that says that the accelerator has the table."""
 READ_PORTS_OF_BUILD = 3 << 14
 """The bits of the register `build` that hold the log2 of the read ports."""
-
 WINDOW_OF_BUILD = 1 << 16
 """The bit of the register `build` that says that the accelerator has window GEMMs."""
 WINDOW_COLUMNS = 3
 """Columns of a window GEMM's window."""
 WINDOW_LINE = 128
 """The most columns of a row that a window GEMM goes over."""
+
+BANDS_OF_BUILD = 1 << 17
+"""The bit of the register `build` that says that LOADs of INP move lanes."""
+BANDED_BATCHES = (2, 4)
+"""The batches of accelerators whose LOADs of INP can move lanes."""
 
 _NAME = re.compile(r"(\d{1,3})x(\d{1,3})_i8w8a32_(\d\d?)_(\d\d?)_(\d\d?)_(\d\d?)")
 _LARGEST_BATCH, _LARGEST_BLOCK, _LARGEST_DEPTH, _LARGEST_UOP_LOG = 16, 64, 1 << 16, 18
@@ -139,6 +143,8 @@ class FieldPlaces(NamedTuple):
 
 
 _COMMON = (("opcode", 3), ("pop_prev", 1), ("pop_next", 1), ("push_prev", 1), ("push_next", 1))
+_LANES = (("lane_shift", 2), ("lanes_kept", 4))
+"""Of a LOAD of INP: lane k comes from lane k + 0, 1, 2 or -1 of memory; a bit for each lane that keeps its content."""
 _BLOCK = (
     *(("y_size", 16), ("x_size", 16), ("x_stride", 16)),
     *(("y_pad_0", 4), ("y_pad_1", 4), ("x_pad_0", 4), ("x_pad_1", 4)),
@@ -159,7 +165,7 @@ def _narrow(sizes: Sizes, isa: str) -> FieldPlaces:
     dst = (("dst_factor_out", acc), ("dst_factor_in", acc))
     immediate = (("alu_opcode", 3 if newer else 2), ("use_imm", 1), ("imm", 16))
     names = "{} in ISA revision {}".format(sizes.name, isa)
-    place = (*_COMMON, ("memory_type", 3 if newer else 2), ("sram_base", 16), ("dram_base", 32))
+    place = (*_COMMON, ("memory_type", 3 if newer else 2), ("sram_base", 16), ("dram_base", 32), *_LANES)
     window = FieldPlace("window", 0, 63, 1)
     products = (("src_factor_out", inp), ("src_factor_in", inp), ("wgt_factor_out", wgt), ("wgt_factor_in", wgt))
     sums = (("src_factor_out", acc), ("src_factor_in", acc))
@@ -204,9 +210,10 @@ def _wide() -> FieldPlaces:
             for index, bit in (("dst", 0), ("src", 21))
         ),
     )
+    lanes = tuple(field._replace(word=2) for field in _consecutive("", 64, _LANES))
     return FieldPlaces(
         4,
-        memory=(*common, *place, *block),
+        memory=(*common, *place, *block, *lanes),
         gemm=(
             *loops,
             FieldPlace("wgt_factor_out", 2, 42, 21),

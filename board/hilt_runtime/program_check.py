@@ -35,6 +35,8 @@ class InstructionSet(NamedTuple):
     """Whether its STOREs can go by way of the table."""
     window: bool = False
     """Whether its GEMMs can read inputs of earlier iterations."""
+    bands: bool = False
+    """Whether its LOADs of INP can move lanes."""
 
     @property
     def formats(self) -> isa.FieldPlaces:
@@ -80,6 +82,9 @@ def transfers(words: Any, machine: InstructionSet, first: int = 0) -> Transfers:
     fields = isa.unpack(words[number], machine.formats.memory)
     store = fields["opcode"] == isa.STORE
     kind = _memory_types(fields, number + first, machine)
+    moved = ~store & (kind == isa.INP) & ((fields["lane_shift"] | fields["lanes_kept"]) != 0)
+    if not machine.bands:
+        _refuse(moved, number + first, "is a LOAD that moves lanes, which the accelerator cannot, or the bundle hides")
     size = np.array(machine.sizes.element_bytes(machine.revision), dtype=np.int64)[kind]
     columns, stride = fields["x_size"], fields["x_stride"]
     rows = np.where(kind == isa.UOP, 1, fields["y_size"])  # micro-ops are one row, whatever y_size is

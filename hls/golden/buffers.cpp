@@ -20,6 +20,19 @@ uint64_t row_address(uint64_t address, const Transfer &transfer, uint32_t y, uin
 
 void copy_inp(const uint8_t *bytes, InpElement &element) { std::memcpy(&element, bytes, kInpBytes); }
 
+// The lanes of an element that a LOAD writes: each from a lane at a distance in memory, zero where there is none.
+void copy_lanes(const uint8_t *bytes, InpElement &element, const Transfer &transfer) {
+  for (uint32_t lane = 0; lane < kBatch; ++lane) {
+    if (transfer.lanes_kept >> lane & 1) continue;
+    const uint32_t source = lane + static_cast<uint32_t>(lane_distance(transfer));
+    if (bytes != nullptr && source < kBatch) {
+      std::memcpy(element.value[lane], bytes + source * kBlock, kBlock);
+    } else {
+      std::memset(element.value[lane], 0, kBlock);
+    }
+  }
+}
+
 void copy_acc(const uint8_t *bytes, AccElement &element) { std::memcpy(&element, bytes, kAccBytes); }
 
 void copy_acc_8bit(const uint8_t *bytes, AccElement &element) {
@@ -33,16 +46,21 @@ void copy_wgt(const uint8_t *bytes, WgtElement &element) {
 }
 
 // A block with pads into consecutive elements of `buffer`.
-template <typename Element, typename Copy>
-Fault load_block(Element *buffer, uint32_t depth, FaultCode past, uint32_t element_bytes, Copy copy,
+template <typename Element>
+void clear(Element *first, uint64_t count) {
+  if (count != 0) std::memset(static_cast<void *>(first), 0, count * sizeof(Element));
+}
+
+template <typename Element, typename Copy, typename Clear>
+Fault load_block(Element *buffer, uint32_t depth, FaultCode past, uint32_t element_bytes, Copy copy, Clear clear,
                  const PhysicalMemory &memory, uint64_t address, const Transfer &transfer, uint64_t &moved) {
   const uint64_t width = uint64_t{transfer.x_pad_0} + transfer.x_size + transfer.x_pad_1;
   const uint64_t height = uint64_t{transfer.y_pad_0} + transfer.y_size + transfer.y_pad_1;
   if (const Fault fault = past_the_end(past, transfer.sram_base, width * height, depth)) return fault;
 
   Element *next = buffer + transfer.sram_base;
-  const auto zeros = [&next](uint64_t count) {
-    if (count != 0) std::memset(static_cast<void *>(next), 0, count * sizeof(Element));
+  const auto zeros = [&next, &clear](uint64_t count) {
+    clear(next, count);
     next += count;
   };
   zeros(transfer.y_pad_0 * width);
@@ -73,6 +91,20 @@ Transfer one_row(Transfer transfer) {
   return transfer;
 }
 
+Fault load_inp(Buffers &buffers, const PhysicalMemory &memory, uint64_t address, const Transfer &transfer,
+               uint64_t &moved) {
+  if (!kBands || (transfer.lane_shift | transfer.lanes_kept) == 0)
+    return load_block(buffers.inp, kInpDepth, kInpIndex, kInpBytes, copy_inp, clear<InpElement>, memory, address,
+                      transfer, moved);
+  return load_block(
+      buffers.inp, kInpDepth, kInpIndex, kInpBytes,
+      [&transfer](const uint8_t *bytes, InpElement &element) { copy_lanes(bytes, element, transfer); },
+      [&transfer](InpElement *first, uint64_t count) {
+        for (uint64_t n = 0; n < count; ++n) copy_lanes(nullptr, first[n], transfer);
+      },
+      memory, address, transfer, moved);
+}
+
 }  // namespace
 
 Fault load(Buffers &buffers, const PhysicalMemory &memory, uint64_t address, const Transfer &transfer, uint64_t &moved) {
@@ -80,17 +112,19 @@ Fault load(Buffers &buffers, const PhysicalMemory &memory, uint64_t address, con
     case kUop:
       return load_block(
           buffers.uop, kUopDepth, kUopIndex, kUopBytes,
-          [](const uint8_t *bytes, UopWord &word) { std::memcpy(&word, bytes, kUopBytes); }, memory, address,
-          one_row(transfer), moved);
+          [](const uint8_t *bytes, UopWord &word) { std::memcpy(&word, bytes, kUopBytes); },
+          clear<UopWord>, memory, address, one_row(transfer), moved);
     case kWgt:
-      return load_block(buffers.wgt, kWgtDepth, kWgtIndex, kWgtBytes, copy_wgt, memory, address, without_pads(transfer),
-                        moved);
+      return load_block(buffers.wgt, kWgtDepth, kWgtIndex, kWgtBytes, copy_wgt, clear<WgtElement>, memory, address,
+                        without_pads(transfer), moved);
     case kInp:
-      return load_block(buffers.inp, kInpDepth, kInpIndex, kInpBytes, copy_inp, memory, address, transfer, moved);
+      return load_inp(buffers, memory, address, transfer, moved);
     case kAcc:
-      return load_block(buffers.acc, kAccDepth, kAccIndex, kAccBytes, copy_acc, memory, address, transfer, moved);
+      return load_block(buffers.acc, kAccDepth, kAccIndex, kAccBytes, copy_acc, clear<AccElement>, memory, address, transfer,
+                        moved);
     default:  // ACC_8BIT: the compute stage lets nothing else through
-      return load_block(buffers.acc, kAccDepth, kAccIndex, kAcc8Bytes, copy_acc_8bit, memory, address, transfer, moved);
+      return load_block(buffers.acc, kAccDepth, kAccIndex, kAcc8Bytes, copy_acc_8bit, clear<AccElement>, memory, address,
+                        transfer, moved);
   }
 }
 

@@ -31,11 +31,16 @@ Transfer decode_transfer(const uint64_t *words) {
     transfer.memory_type = Fields(words[0], 8).take(3);
     transfer.sram_base = Fields(words[0], 16).take(16);
     transfer.dram_base = Fields(words[0], 32).take(32);
+    Fields lanes(words[2], 0);
+    transfer.lane_shift = lanes.take(2);
+    transfer.lanes_kept = lanes.take(4);
   } else {
     Fields low(words[0], 7);
     transfer.memory_type = low.take(kIsa == IsaRevision::kA ? 2 : 3);
     transfer.sram_base = low.take(16);
     transfer.dram_base = low.take(32);
+    transfer.lane_shift = low.take(2);
+    transfer.lanes_kept = low.take(4);
   }
   Fields high(words[1], 0);
   transfer.y_size = high.take(16);

@@ -21,7 +21,13 @@ struct Transfer {
   uint32_t sram_base, dram_base;  // elements
   uint32_t y_size, x_size, x_stride;
   uint32_t y_pad_0, y_pad_1, x_pad_0, x_pad_1;
+  uint32_t lane_shift, lanes_kept;  // LOAD of INP, with bands
 };
+
+// Lanes between a lane of the input buffer and the one of memory that it comes from.
+constexpr int lane_distance(const Transfer &transfer) {
+  return transfer.lane_shift == 3 ? -1 : static_cast<int>(transfer.lane_shift);
+}
 
 // The memory type of a STORE: OUT; OUT by way of the table; or OUT to the table. All others are OUT. Revision A has the
 // low two bits, and VTA's own compiler writes 0 there.

@@ -11,7 +11,8 @@
     !defined(VTA_LOG_BATCH) || !defined(VTA_LOG_BLOCK) || !defined(VTA_LOG_UOP_BUFF_SIZE) ||                      \
     !defined(VTA_LOG_INP_BUFF_SIZE) || !defined(VTA_LOG_WGT_BUFF_SIZE) || !defined(VTA_LOG_ACC_BUFF_SIZE) ||      \
     !defined(VTA_ISA_REVISION) || !defined(VTA_BUS_WIDTH) || !defined(VTA_HAZARD_INTERLOCK) ||                    \
-    !defined(VTA_INSN_QUEUE_DEPTH) || !defined(VTA_TABLE) || !defined(VTA_READ_PORTS) || !defined(VTA_WINDOW)
+    !defined(VTA_INSN_QUEUE_DEPTH) || !defined(VTA_TABLE) || !defined(VTA_READ_PORTS) || !defined(VTA_WINDOW) ||  \
+    !defined(VTA_BANDS)
 #error "compile with the macros of Accelerator.defines()"
 #endif
 
@@ -50,6 +51,10 @@ constexpr uint32_t kWindowRows = kBlock >= 32 ? 3 : 2;
 constexpr uint32_t kWindowColumns = 3;
 constexpr uint32_t kWindowTaps = kWindowRows * kWindowColumns;
 constexpr uint32_t kWindowLine = 128;
+
+// Whether LOADs of INP move lanes.
+constexpr bool kBands = VTA_BANDS != 0;
+static_assert(!kBands || kBatch == 2 || kBatch == 4, "bands are of two or four lanes");
 
 // Elements in a buffer.
 constexpr uint32_t kUopDepth = (1u << VTA_LOG_UOP_BUFF_SIZE) / kUopBytes;

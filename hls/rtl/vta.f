@@ -14,6 +14,7 @@ vta_fifo.sv
 vta_first_use.sv
 vta_fold.sv
 vta_gemm.sv
+vta_lanes.sv
 vta_nest.sv
 vta_ram.sv
 vta_sequencer.sv

@@ -70,7 +70,8 @@ module vta_axil_regs
     8'(LogAccBuffSize), 8'(LogWgtBuffSize), 8'(LogInpBuffSize), 8'(LogUopBuffSize)
   };
   localparam logic [31:0] Build = {
-    15'd0,
+    14'd0,
+    Bands,
     Window,
     2'(LogReadPorts),
     Table,

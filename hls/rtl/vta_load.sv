@@ -29,7 +29,7 @@ module vta_load
   input  logic                   next_ready_i,
   output logic                   next_push_o,
   // Buffers.
-  output logic                   inp_write_o,
+  output logic [    InpRams-1:0] inp_write_o,
   output logic [LogInpDepth-1:0] inp_index_o,
   output logic [    InpBits-1:0] inp_o,
   output logic [ReadPorts-1:0]                  wgt_write_o,
@@ -90,6 +90,7 @@ module vta_load
   transfer_t transfer_q;
   // launch_q: its first busy cycle; begin_q: the second, in which the transfer begins
   logic launch_q, begin_q, wgt_q;
+  lanes_t lanes_q;
   always_ff @(posedge clk_i) begin
     launch_q <= take && rst_ni;
     begin_q <= launch_q && rst_ni;
@@ -102,6 +103,7 @@ module vta_load
         transfer_q.x_pad_1 <= '0;
       end
       wgt_q <= memory_type_of(insn_i) == MemWgt;
+      lanes_q <= lanes_of(insn_i);
     end
   end
 
@@ -205,9 +207,16 @@ module vta_load
   end
 
   // ---- Buffers ----------------------------------------------------------------------------------
-  assign inp_write_o = part_write[0] && !wgt_q;
+  logic [InpBits-1:0] moved;
+  vta_lanes u_lanes (
+    .shift_i(lanes_q.shift),
+    .element_i(piece[InpBits-1:0]),
+    .element_o(moved)
+  );
+
+  assign inp_write_o = part_write[0] && !wgt_q ? ~lanes_q.kept : '0;
   assign inp_index_o = LogInpDepth'(index[0]);
-  assign inp_o = part_zero[0] ? '0 : piece[InpBits-1:0];
+  assign inp_o = part_zero[0] ? '0 : moved;
   assign wgt_o[0] = piece[WgtPartBits-1:0];
   for (genvar p = 0; p < ReadPorts; p++) begin : g_wgt
     assign wgt_write_o[p] = part_write[p] && wgt_q;
@@ -231,7 +240,7 @@ module vta_load
   assert_beat : assert property (@(posedge clk_i) disable iff (!rst_ni) beat_o -> busy_o)
   else $error("data arrives for no instruction");
   assert_write : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      inp_write_o || wgt_write_o != '0 -> busy_o && !(inp_write_o && wgt_write_o != '0))
+      inp_write_o != '0 || wgt_write_o != '0 -> busy_o && !(inp_write_o != '0 && wgt_write_o != '0))
   else $error("a buffer is written by no instruction, or two are by one");
   assert_no_pads : assert property (@(posedge clk_i) disable iff (!rst_ni)
       (wgt_write_o & part_zero) == '0)
@@ -239,7 +248,7 @@ module vta_load
   assert_parts : assert property (@(posedge clk_i) disable iff (!rst_ni)
       wgt_q || part_done >> 1 == '0)
   else $error("the second port loads inputs");
-  cover_pad : cover property (@(posedge clk_i) rst_ni && inp_write_o && part_zero[0]);
+  cover_pad : cover property (@(posedge clk_i) rst_ni && inp_write_o != '0 && part_zero[0]);
   cover_fault : cover property (@(posedge clk_i) rst_ni && fault_o && !drain_i);
   // verilog_format: on
 `endif

@@ -51,6 +51,9 @@
 `ifndef VTA_WINDOW
 `define VTA_WINDOW 1
 `endif
+`ifndef VTA_BANDS
+`define VTA_BANDS 0
+`endif
 `ifndef VTA_INSN_QUEUE_DEPTH
 `define VTA_INSN_QUEUE_DEPTH 512
 `endif
@@ -80,6 +83,8 @@ package vta_pkg;
   // The load stage reads weights over so many AXI4 masters: each reads its part of every element.
   localparam int unsigned ReadPorts = `VTA_READ_PORTS;
   localparam int unsigned LogReadPorts = $clog2(ReadPorts);
+  // LOADs of INP can move batch lanes: these can hold bands of one image.
+  localparam bit Bands = `VTA_BANDS != 0;
   localparam int unsigned InsnQueueDepth = `VTA_INSN_QUEUE_DEPTH;
   localparam int unsigned TokenQueueDepth = 1024;  // as the public boards (TVM_FACTS.md section 3)
 
@@ -149,6 +154,9 @@ package vta_pkg;
   localparam int unsigned MemoryTypeBits = IsaA ? 2 : 3;
   localparam int unsigned SramBaseLsb = IsaWide ? 16 : MemoryTypeLsb + MemoryTypeBits;
   localparam int unsigned DramBaseLsb = SramBaseLsb + 16;
+  // Of a LOAD of INP, with Bands: see lanes_t.
+  localparam int unsigned LaneShiftLsb = IsaWide ? 128 : DramBaseLsb + 32;
+  localparam int unsigned LanesKeptLsb = LaneShiftLsb + 2;
   localparam int unsigned YSizeLsb = 64;
   localparam int unsigned XSizeLsb = 80;
   localparam int unsigned XStrideLsb = 96;
@@ -292,6 +300,16 @@ package vta_pkg;
     logic [3:0]  x_pad_1;
   } transfer_t;
 
+  // RAMs of the input buffer, which are written alone: one for each lane that a LOAD can keep.
+  localparam int unsigned InpRams = Bands ? Batch : 1;
+
+  // Lanes that a LOAD of INP moves: lane k of an element comes from lane k + 0, 1, 2 or -1 of memory
+  // (shift 0 to 3), and is zero where there is none. A lane that is kept is not written.
+  typedef struct packed {
+    logic [1:0]         shift;
+    logic [InpRams-1:0] kept;
+  } lanes_t;
+
   typedef struct packed {
     logic                  reset;
     logic [UopEndBits-1:0] uop_bgn;
@@ -360,6 +378,10 @@ package vta_pkg;
 
   function automatic logic window_of(input logic [InsnBits-1:0] insn);
     return Window && opcode_of(insn) == OpGemm && insn[WindowBit];
+  endfunction
+
+  function automatic lanes_t lanes_of(input logic [InsnBits-1:0] insn);
+    return Bands ? '{shift: insn[LaneShiftLsb+:2], kept: insn[LanesKeptLsb+:InpRams]} : '0;
   endfunction
 
   function automatic nest_t nest_of(input logic [InsnBits-1:0] insn);

@@ -417,7 +417,8 @@ module vta_top
   );
 
   // Buffers between the stages.
-  logic inp_write, operand_read, out_read;
+  logic operand_read, out_read;
+  logic [InpRams-1:0] inp_write;
   logic [ReadPorts-1:0] wgt_write;
   logic [LogInpDepth-1:0] inp_write_index, inp_read_index;
   logic [ReadPorts-1:0][LogWgtDepth-1:0] wgt_write_index;
@@ -544,18 +545,21 @@ module vta_top
     .axi_rsp_i(store_rsp)
   );
 
-  vta_ram #(
-    .Width(InpBits),
-    .Depth(InpDepth)
-  ) u_inp (
-    .clk_i(clk),
-    .write_i(inp_write),
-    .write_index_i(inp_write_index),
-    .data_i(inp_write_data),
-    .read_i(operand_read),
-    .read_index_i(inp_read_index),
-    .data_o(inp_read_data)
-  );
+  localparam int unsigned InpRamBits = InpBits / InpRams;
+  for (genvar ram = 0; ram < InpRams; ram++) begin : g_inp
+    vta_ram #(
+      .Width(InpRamBits),
+      .Depth(InpDepth)
+    ) u_inp (
+      .clk_i(clk),
+      .write_i(inp_write[ram]),
+      .write_index_i(inp_write_index),
+      .data_i(inp_write_data[ram*InpRamBits+:InpRamBits]),
+      .read_i(operand_read),
+      .read_index_i(inp_read_index),
+      .data_o(inp_read_data[ram*InpRamBits+:InpRamBits])
+    );
+  end
 
   for (genvar p = 0; p < ReadPorts; p++) begin : g_wgt
     vta_ram #(

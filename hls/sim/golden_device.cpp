@@ -80,7 +80,8 @@ uint32_t vta_device::read_fetch(uint32_t offset) const {
       return VTA_LOG_UOP_BUFF_SIZE | VTA_LOG_INP_BUFF_SIZE << 8 | VTA_LOG_WGT_BUFF_SIZE << 16 |
              VTA_LOG_ACC_BUFF_SIZE << 24;
     case VTA_REG_BUILD: return VTA_ISA_REVISION | vta::log2_of(VTA_BUS_WIDTH) << 8 | VTA_HAZARD_INTERLOCK << 12 |
-             VTA_TABLE << 13 | vta::log2_of(VTA_READ_PORTS) << 14 | uint32_t{vta::kHasWindow} << 16;
+             VTA_TABLE << 13 | vta::log2_of(VTA_READ_PORTS) << 14 | uint32_t{vta::kHasWindow} << 16 |
+             VTA_BANDS << 17;
     case VTA_REG_FAULT_CODE: return accelerator.fault().code;
     case VTA_REG_FAULT_ADDRESS_LOW: return low(accelerator.fault().address);
     case VTA_REG_FAULT_ADDRESS_HIGH: return high(accelerator.fault().address);

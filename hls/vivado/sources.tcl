@@ -41,6 +41,7 @@ proc configured_sources {rtl parameters board folder} {
   lappend lines "`define VTA_TABLE 1"
   lappend lines "`define VTA_READ_PORTS [dict get $board read_ports]"
   lappend lines "`define VTA_WINDOW 1"
+  lappend lines "`define VTA_BANDS [dict exists $board bands]"
   # 64 instructions a queue keep the queues in LUT RAM, where block RAM is what the pynq set runs out of.
   lappend lines "`define VTA_INSN_QUEUE_DEPTH 64"
   set in [open [file join $rtl vta_pkg.sv]]

@@ -88,7 +88,14 @@ class NumpyInterpreter:
                 raw = self._bytes((f["dram_base"] + y * f["x_stride"]) * element, f["x_size"] * element)
                 row[...] = raw.view(dtype).reshape(row.shape)
         assert f["sram_base"] + height * width <= len(buffer) or height * width == 0
-        buffer[f["sram_base"] :][: height * width] = block.reshape(height * width, *shape)
+        target, flat = buffer[f["sram_base"] :][: height * width], block.reshape(height * width, *shape)
+        if not f["lane_shift"] and not f["lanes_kept"]:
+            target[...] = flat
+            return
+        for lane in range(shape[0]):
+            source = lane + (0, 1, 2, -1)[f["lane_shift"]]
+            if not f["lanes_kept"] >> lane & 1:
+                target[:, lane] = flat[:, source] if 0 <= source < shape[0] else 0
 
     def _store(self, f: dict[str, int]) -> None:
         element = self.out[0].nbytes

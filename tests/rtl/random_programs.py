@@ -266,6 +266,9 @@ class _Generator:
         region = self.out if self.random.random() < 0.08 else self.data
         dram, stride = self._rows(region, self.element[memory_type], y_size, x_size)
         fields = self._memory(Opcode.LOAD, memory_type, sram, dram, y_size, x_size, stride) | pads
+        if memory_type is MemoryType.INP and self.accelerator.bands and self.random.random() < 0.5:
+            kept = self.random.getrandbits(self.accelerator.parameters.batch)
+            fields |= {"lane_shift": self.random.randrange(4), "lanes_kept": self.random.choice((0, kept))}
         accesses = []
         if width * height and memory_type in (MemoryType.INP, MemoryType.WGT):
             accesses.append(Access(memory_type.name, sram, sram + width * height - 1, True))

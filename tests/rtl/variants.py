@@ -12,8 +12,8 @@ VARIANTS = {
     "pynq A, 2 read ports": Accelerator(load_parameters("pynq"), IsaRevision.A, read_ports=2),
     "pynq B": Accelerator(load_parameters("pynq"), IsaRevision.B),
     "ultra96 A, 128-bit bus": Accelerator(load_parameters("ultra96"), IsaRevision.A, bus_bits=128),
-    "4x8 A": Accelerator(load_parameters("pynq_batched"), IsaRevision.A),
-    "4x8 B, 128-bit bus": Accelerator(load_parameters("pynq_batched"), IsaRevision.B, bus_bits=128),
+    "4x8 A": Accelerator(load_parameters("pynq_batched"), IsaRevision.A, bands=True),
+    "4x8 B, 128-bit bus": Accelerator(load_parameters("pynq_batched"), IsaRevision.B, bus_bits=128, bands=True),
     "shallow inputs B": Accelerator(
         replace(load_parameters("pynq"), log_inp_buff_size=13, log_wgt_buff_size=17), IsaRevision.B, table=False
     ),
@@ -27,8 +27,9 @@ WIDE_VARIANTS = {
         load_parameters("block32"), IsaRevision.A, bus_bits=128, read_ports=2
     ),
     "2x32 B, 128-bit bus": Accelerator(
-        VTAParameters.from_name("2x32_i8w8a32_15_15_18_17"), IsaRevision.B, bus_bits=128
+        VTAParameters.from_name("2x32_i8w8a32_15_15_18_17"), IsaRevision.B, bus_bits=128, bands=True
     ),
+    "2x16 wide": Accelerator(load_parameters("batch2"), IsaRevision.WIDE, bands=True),
     "1x64 B, 128-bit bus": Accelerator(
         VTAParameters.from_name("1x64_i8w8a32_15_15_19_17"), IsaRevision.B, bus_bits=128
     ),

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Dict, Optional, Tuple
 
-from hilt_runtime.isa import TABLE_OF_BUILD, WINDOW_OF_BUILD
+from hilt_runtime.isa import BANDS_OF_BUILD, TABLE_OF_BUILD, WINDOW_OF_BUILD
 
 from .fields import (
     MessageError,
@@ -74,6 +74,11 @@ class Manifest(Record):
     def window(self) -> bool:
         """Return whether GEMMs can read inputs of earlier iterations."""
         return self.identity is not None and bool(self.identity.build & WINDOW_OF_BUILD)
+
+    @property
+    def bands(self) -> bool:
+        """Return whether LOADs of INP can move lanes."""
+        return self.identity is not None and bool(self.identity.build & BANDS_OF_BUILD)
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,8 @@ class Bitstream:
     """Ports of the memory that weights are read over."""
     window: bool = False
     """Whether its GEMMs can read inputs of earlier iterations."""
+    bands: bool = False
+    """Whether its LOADs of INP move batch lanes."""
     identity: bool = False
     """A flag: it has hilt's own registers (docs/architecture.md); if so, they must agree."""
     hardware_version: str = ""
@@ -95,6 +97,7 @@ class Bitstream:
             table=self.table,
             read_ports=self.read_ports,
             window=self.window,
+            bands=self.bands,
         )
 
 

@@ -29,7 +29,7 @@ from hilt.virtual.own_models import kept_names
 from hilt.virtual.supervisor_control import SupervisorControl, SupervisorStatus
 from hilt.vta.accelerator import Accelerator
 from hilt_board.protocol import Identity, Manifest
-from hilt_runtime.isa import READ_PORTS_OF_BUILD, TABLE_OF_BUILD, WINDOW_OF_BUILD
+from hilt_runtime.isa import BANDS_OF_BUILD, READ_PORTS_OF_BUILD, TABLE_OF_BUILD, WINDOW_OF_BUILD
 
 _REGISTER_MAP_VERSION = 1
 
@@ -305,5 +305,6 @@ def identity_of(accelerator: Accelerator) -> Identity:
         | int(accelerator.hazards == "interlock") << 12
         | (TABLE_OF_BUILD if accelerator.table else 0)
         | (accelerator.read_ports - 1) * (READ_PORTS_OF_BUILD & -READ_PORTS_OF_BUILD)
-        | (WINDOW_OF_BUILD if accelerator.window_rows else 0),
+        | (WINDOW_OF_BUILD if accelerator.window_rows else 0)
+        | (BANDS_OF_BUILD if accelerator.bands else 0),
     )

@@ -57,6 +57,8 @@ class BoardModel:
     no identity and no counters, the wall clock decides. Without, it is hilt's own RTL."""
     isa: IsaRevision | None = None
     read_ports: int = 1
+    bands: bool = False
+    """Whether LOADs of INP move batch lanes."""
     computer: str = ""
     """Debian's name of the architecture that QEMU emulates (hilt.virtual.linux); empty: processes of this machine."""
 
@@ -72,6 +74,7 @@ class BoardModel:
             table=not self.machine,  # a public bitstream has none, and no window
             read_ports=self.read_ports,
             window=not self.machine,
+            bands=self.bands,
         )
 
     @property
@@ -185,6 +188,7 @@ BOARD_MODELS: dict[str, BoardModel] = {
         BoardModel("zcu104_linux", "zcu104", "xczu7ev-ffvc1156-2-e", **_ZYNQ_ULTRASCALE, computer="arm64"),
         BoardModel("zcu104_wide", "block32", "xczu7ev-ffvc1156-2-e", **_ZYNQ_ULTRASCALE),
         BoardModel("zcu104_wide_2p", "block32", "xczu7ev-ffvc1156-2-e", **_ZYNQ_ULTRASCALE, read_ports=2),
+        BoardModel("zcu104_bands", "batch2_block32", "xczu7ev-ffvc1156-2-e", **_ZYNQ_ULTRASCALE, bands=True),
         BoardModel("zcu102", "zcu102", "xczu9eg-ffvb1156-2-e", **_ZYNQ_ULTRASCALE),
         BoardModel("zcu102_wide", "block32", "xczu9eg-ffvb1156-2-e", **_ZYNQ_ULTRASCALE),
         BoardModel("zcu102_wide_2p", "block32", "xczu9eg-ffvb1156-2-e", **_ZYNQ_ULTRASCALE, read_ports=2),

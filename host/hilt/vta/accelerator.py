@@ -47,6 +47,9 @@ class Accelerator:
     window: bool = True
     """Whether GEMMs can read inputs of earlier iterations, as hilt's VTA has it for blocks of 16 or more. Programs
     without such GEMMs take the same cycles with and without it."""
+    bands: bool = False
+    """Whether LOADs of INP shift batch lanes, so that these can hold bands of one image. Programs without such LOADs
+    take the same cycles with and without it."""
 
     def __post_init__(self) -> None:
         if self.isa not in tuple(IsaRevision):
@@ -58,6 +61,8 @@ class Accelerator:
             raise ParameterError(f"hazards are {self.hazards!r}; they are 'interlock' or 'none'")
         if self.instruction_queue_depth < 2:
             raise ParameterError(f"an instruction queue of {self.instruction_queue_depth}; it must hold at least 2")
+        if self.bands and self.parameters.batch not in isa_of_the_board.BANDED_BATCHES:
+            raise ParameterError(f"bands with {self.parameters.batch} batch lanes; hilt's VTA has them with 2 or 4")
         if self.clock_hz <= 0:
             raise ParameterError(f"a clock of {self.clock_hz} Hz; it must be positive")
         if self.read_ports not in (1, 2):
@@ -77,6 +82,7 @@ class Accelerator:
         table: bool = True,
         read_ports: int = 1,
         window: bool = True,
+        bands: bool = False,
     ) -> Accelerator:
         """The accelerator of these parameters.
 
@@ -89,7 +95,8 @@ class Accelerator:
                 isa = IsaRevision.A
             except FieldOverflowError:
                 isa = IsaRevision.WIDE
-        return cls(parameters, isa, bus_bits, hazards, instruction_queue_depth, clock_hz, table, read_ports, window)
+        depth = instruction_queue_depth
+        return cls(parameters, isa, bus_bits, hazards, depth, clock_hz, table, read_ports, window, bands)
 
     @property
     def formats(self) -> Formats:
@@ -179,5 +186,6 @@ class Accelerator:
             "VTA_TABLE": int(self.table),
             "VTA_READ_PORTS": self.read_ports,
             "VTA_WINDOW": int(self.window_rows > 0),
+            "VTA_BANDS": int(self.bands),
             "VTA_INSN_QUEUE_DEPTH": self.instruction_queue_depth,
         }

@@ -47,9 +47,12 @@ class EncodingError(ValueError):
 
 
 _FLAGS = ("opcode", "pop_prev", "pop_next", "push_prev", "push_next")
+LANES = ("lane_shift", "lanes_kept")
+"""The fields of a LOAD of INP that moves lanes: hilt_runtime.isa."""
 _MEMORY = (
     *("memory_type", "sram_base", "dram_base", "y_size", "x_size", "x_stride"),
     *("y_pad_0", "y_pad_1", "x_pad_0", "x_pad_1"),
+    *LANES,
 )
 _LOOPS = (
     *("reset", "uop_bgn", "uop_end", "iter_out", "iter_in"),
@@ -71,7 +74,8 @@ def encode(instructions: NDArray[np.void], accelerator: Accelerator) -> NDArray[
 
     Revision A has two bits for the memory type, of a STORE the low ones: OUT is 0, as VTA's own compiler writes it.
     Raises FieldOverflowError, naming the field, and EncodingError for opcodes, memory types and ALU operations that the
-    revision lacks, for STOREs by way of a table and for window GEMMs that the accelerator lacks.
+    revision lacks, and for STOREs by way of a table, window GEMMs or LOADs that move lanes where the accelerator lacks
+    these.
     """
     layout = accelerator.formats
     words = np.zeros((len(instructions), layout.instruction_words), dtype=np.uint64)
@@ -89,6 +93,7 @@ def encode(instructions: NDArray[np.void], accelerator: Accelerator) -> NDArray[
         columns = {name: instructions[name][chosen].astype(np.int64) for name in (*_FLAGS, *names)}
         if form is layout.memory:
             _require_table(columns, accelerator)
+            _require_bands(columns, accelerator)
         if form is layout.gemm and not accelerator.window_rows and np.any(columns["window"]):
             raise EncodingError("a window GEMM, which this accelerator lacks")
         if form is layout.memory and accelerator.isa is IsaRevision.A:
@@ -112,6 +117,17 @@ def _require_table(columns: dict[str, NDArray[np.int64]], accelerator: Accelerat
         raise EncodingError("a STORE by way of the table, which this accelerator lacks")
 
 
+def _require_bands(columns: dict[str, NDArray[np.int64]], accelerator: Accelerator) -> None:
+    moved = (columns["lane_shift"] | columns["lanes_kept"]) != 0
+    inputs = (columns["opcode"] == Opcode.LOAD) & (columns["memory_type"] == MemoryType.INP)
+    if np.any(moved & ~inputs):
+        raise EncodingError("lanes are moved by LOADs of INP only")
+    if not accelerator.bands and np.any(moved):
+        raise EncodingError("a LOAD that moves lanes, which this accelerator cannot")
+    if np.any(columns["lanes_kept"] >> accelerator.parameters.batch):
+        raise EncodingError("a LOAD keeps lanes that this accelerator lacks")
+
+
 def decode(words: NDArray[np.uint64], accelerator: Accelerator) -> NDArray[np.void]:
     """INSTRUCTION records (n,) of words (n, 2) or (n, 4). Raises EncodingError for an opcode that no VTA has."""
     layout = accelerator.formats
@@ -131,6 +147,9 @@ def decode(words: NDArray[np.uint64], accelerator: Accelerator) -> NDArray[np.vo
             instructions[name][chosen] = column
     if not accelerator.window_rows:
         instructions["window"] = 0
+    inputs = (kinds == Opcode.LOAD) & (instructions["memory_type"] == MemoryType.INP)
+    for name in LANES:
+        instructions[name] *= inputs & accelerator.bands
     if accelerator.isa is IsaRevision.A:
         stores = kinds == Opcode.STORE
         written = instructions["memory_type"][stores]
@@ -158,6 +177,17 @@ def multiplies(records: NDArray[np.void]) -> NDArray[np.bool_]:
     """Return which INSTRUCTION records (n,) read inputs and weights: GEMMs but those that only reset."""
     found: NDArray[np.bool_] = (records["opcode"] == Opcode.GEMM) & ((records["reset"] == 0) | (records["window"] == 1))
     return found
+
+
+def uses_bands(words: NDArray[np.uint64], accelerator: Accelerator) -> bool:
+    """Return whether any LOAD of a program moves lanes."""
+    records = decode(words, accelerator)
+    return any(np.any(records[name]) for name in LANES)
+
+
+def lane_shift(field: int) -> int:
+    """Return by how many lanes a LOAD's source is ahead: 0, 1, 2 or -1."""
+    return -1 if field == 3 else field
 
 
 def encode_uops(uops: NDArray[np.void], accelerator: Accelerator) -> NDArray[np.uint32]:
@@ -204,6 +234,8 @@ def _line(record: np.void) -> str:
         pads = ""
         if any(record[name] for name in ("y_pad_0", "y_pad_1", "x_pad_0", "x_pad_1")):
             pads = " pad y {y_pad_0}+{y_pad_1} x {x_pad_0}+{x_pad_1}"
+        if any(record[name] for name in LANES):
+            pads += f" lanes {lane_shift(int(record['lane_shift'])):+d} kept {int(record['lanes_kept']):04b}"
         text = "{name} {type} sram {sram_base} dram {dram_base} size {y_size}x{x_size} stride {x_stride}" + pads
         memory = _name(MemoryType, record["memory_type"])
         return text.format(name=opcode.name, type=memory, **_values(record)) + tokens

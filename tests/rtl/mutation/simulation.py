@@ -40,7 +40,7 @@ from tests.rtl.mutation.mutant import VARIABLE
 from tests.rtl.random_programs import RandomProgram, random_program
 from tests.rtl.random_resets import ResetProgram
 
-SMALL = Accelerator(VTAParameters(3, 3, 5, 1, 2, 13, 11, 11, 13), IsaRevision.B, instruction_queue_depth=16)
+SMALL = Accelerator(VTAParameters(3, 3, 5, 1, 2, 13, 11, 11, 13), IsaRevision.B, instruction_queue_depth=16, bands=True)
 """2x4, so that a build takes seconds: 256 inputs, 128 weights, 256 accumulators, 2,048 micro-ops."""
 PROGRAMS, INSTRUCTIONS = 12, 400
 RESET_PROGRAMS = 24

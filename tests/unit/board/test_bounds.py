@@ -38,12 +38,12 @@ def touched(row: dict[str, int], size: int) -> set[int]:
 
 
 def is_refused(
-    accelerator: Accelerator, row: dict[str, int], buffers: list[tuple[str, int, int]], *, table: bool = False
+    accelerator: Accelerator, row: dict[str, int], buffers: list[tuple[str, int, int]], **options: bool
 ) -> bool:
     record = np.zeros(1, dtype=INSTRUCTION)
     for name, value in row.items():
         record[name] = value
-    machine = InstructionSet(geometry(accelerator.parameters.name), str(accelerator.isa), table)
+    machine = InstructionSet(geometry(accelerator.parameters.name), str(accelerator.isa), **options)
     try:
         check_bounds(encode(record, accelerator), machine, buffers)
     except ProgramCheckError:
@@ -93,6 +93,16 @@ def test_a_store_by_way_of_the_table_is_bounded_and_one_to_it_touches_no_memory(
         assert is_refused(accelerator, fill | wrong, buffers, table=True)
     assert is_refused(accelerator, by_table, buffers)
     assert is_refused(accelerator, fill, buffers)
+
+
+def test_a_load_that_moves_lanes_is_refused_where_none_can() -> None:
+    lanes = Accelerator.for_parameters(load_parameters("pynq_batched"), bands=True)
+    row = {"opcode": Opcode.LOAD, "memory_type": MemoryType.INP, "y_size": 1, "x_size": 1}
+    buffers = [("near", 0, 32)]
+    for moved in ({"lane_shift": 2}, {"lanes_kept": 1}):
+        assert is_refused(lanes, row | moved, buffers)
+        assert not is_refused(lanes, row | moved, buffers, bands=True)
+    assert not is_refused(lanes, row, buffers)
 
 
 def test_other_instructions_have_no_memory() -> None:

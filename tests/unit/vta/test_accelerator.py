@@ -61,8 +61,17 @@ def test_defines_are_the_macros_of_the_architecture() -> None:
         "VTA_TABLE": 1,
         "VTA_READ_PORTS": 1,
         "VTA_WINDOW": 0,
+        "VTA_BANDS": 0,
         "VTA_INSN_QUEUE_DEPTH": 512,
     }
+
+
+def test_bands_are_of_two_or_four_lanes() -> None:
+    assert Accelerator.for_parameters(load_parameters("pynq_batched"), bands=True).defines()["VTA_BANDS"] == 1
+    for name in ("pynq", "8x8_i8w8a32_15_15_18_17"):
+        parameters = load_parameters(name) if name == "pynq" else VTAParameters.from_name(name)
+        with pytest.raises(ParameterError, match="bands with [18] batch lanes"):
+            Accelerator.for_parameters(parameters, bands=True)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from hilt.vta.accelerator import Accelerator, FieldOverflowError
+from hilt.vta.accelerator import Accelerator, FieldOverflowError, IsaRevision, load_parameters
 from hilt.vta.isa import (
     INSTRUCTION,
     UOP,
@@ -21,6 +21,7 @@ from hilt.vta.isa import (
     disassemble,
     encode,
     encode_uops,
+    uses_bands,
     uses_table,
     uses_window,
 )
@@ -116,6 +117,46 @@ def test_an_accelerator_without_windows_multiplies_without_them(lacking: dict[st
             encode(gemm, lacks)
     words = encode(gemm, PYNQ_A)
     assert decode(words, public)["window"] == 0 and not uses_window(words, public)
+
+
+LANES_A = replace(BATCHED, bands=True)
+LANES_B = replace(LANES_A, isa=IsaRevision.B)
+LANES_WIDE = replace(LANES_A, isa=IsaRevision.WIDE)
+
+
+def test_a_load_that_moves_lanes_by_hand() -> None:
+    """The two fields are behind dram_base; in the wide ISA at the begin of the third word."""
+    moves = record(**LOAD, lane_shift=3, lanes_kept=0b1001)
+    plain = record(**LOAD)
+    for accelerator, bit in ((LANES_A, 57), (LANES_B, 58), (LANES_WIDE, 128)):
+        words = encode(moves, accelerator)
+        assert bits(words[0]) == bits(encode(plain, accelerator)[0]) | 3 << bit | 0b1001 << bit + 2
+        assert decode(words, accelerator) == moves
+        assert disassemble(words, accelerator)[0].endswith("lanes -1 kept 1001 pop> push>")
+        assert uses_bands(words, accelerator)
+        assert not uses_bands(encode(plain, accelerator), accelerator)
+
+
+def test_an_accelerator_without_bands_moves_no_lanes() -> None:
+    moves = record(**LOAD, lane_shift=1)
+    with pytest.raises(EncodingError, match="moves lanes, which this accelerator cannot"):
+        encode(moves, BATCHED)
+    words = encode(moves, LANES_A)
+    assert decode(words, BATCHED) == record(**LOAD)
+    assert not uses_bands(words, BATCHED)
+
+
+@pytest.mark.parametrize("memory_type", [MemoryType.WGT, MemoryType.ACC])
+def test_other_loads_move_no_lanes(memory_type: MemoryType) -> None:
+    moves = record(opcode=Opcode.LOAD, memory_type=memory_type, lanes_kept=1)
+    with pytest.raises(EncodingError, match="by LOADs of INP only"):
+        encode(moves, LANES_A)
+
+
+def test_lanes_that_are_kept_are_there() -> None:
+    two = Accelerator.for_parameters(load_parameters("batch2"), bands=True)
+    with pytest.raises(EncodingError, match="keeps lanes that this accelerator lacks"):
+        encode(record(opcode=Opcode.LOAD, memory_type=MemoryType.INP, lanes_kept=0b100), two)
 
 
 def test_tvms_stores_use_no_table() -> None:
@@ -236,13 +277,16 @@ def programs(draw: st.DrawFn, accelerator: Accelerator) -> NDArray[np.void]:
         instructions["opcode"][number] = opcode
         if opcode == Opcode.STORE:
             instructions["memory_type"][number] = MemoryType.OUT
+        moves = accelerator.bands and opcode == Opcode.LOAD and instructions["memory_type"][number] == MemoryType.INP
+        instructions["lane_shift"][number] *= moves
+        instructions["lanes_kept"][number] &= moves * ((1 << accelerator.parameters.batch) - 1)
     if not accelerator.window_rows:
         instructions["window"] = 0
     return instructions
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("accelerator", ALL, ids=lambda a: f"{a.parameters.name}-{a.isa}")
+@pytest.mark.parametrize("accelerator", (*ALL, LANES_A), ids=lambda a: f"{a.parameters.name}-{a.isa}-{a.bands}")
 def test_decode_undoes_encode(accelerator: Accelerator) -> None:
     @settings(max_examples=60, deadline=None)
     @given(programs(accelerator))
