@@ -15,7 +15,7 @@ import numpy as np
 
 from hilt.atomic_write import atomic_write
 from hilt.report.facts import RunFacts
-from hilt.report.interactive import Plot, page
+from hilt.report.interactive import Plot, html_cards, page
 from hilt.report.run_plots import (
     RunGroup,
     best_so_far,
@@ -155,9 +155,9 @@ def comparison_page(
              *_difference(each.ratio))
             for each in networks
         ]  # fmt: skip
-        sections.append("<h2>Networks</h2>" + _cards(_NETWORKS, rows))
+        sections.append("<h2>Networks</h2>" + html_cards(_NETWORKS, rows))
     groups = compare(runs) if groups is None else groups
-    sections.append("<h2>Layers</h2>" + _cards(_LAYERS, [_row(group) for group in groups]))
+    sections.append("<h2>Layers</h2>" + html_cards(_LAYERS, [_row(group) for group in groups]))
     for place, workload in enumerate(dict.fromkeys(facts.name for facts in runs)):
         sections += _layer_sections(place, [facts for facts in runs if facts.name == workload])
     return page("Compared", sections)
@@ -170,18 +170,6 @@ def _layer_sections(place: int, members: Sequence[RunFacts]) -> list[str]:
     note = "" if title == workload else f'<p class="note">workload <code>{escape(workload)}</code></p>'
     own = [_group_section(group, f"{place}-{number}") for number, group in enumerate(groups)]
     return [f"<h2>{escape(title)}</h2>{note}{plot.html()}", *own]
-
-
-def _cards(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table that folds to cards on a narrow screen; cells are HTML."""
-    head = "".join(f"<th>{title}</th>" for title in header)
-    body = "".join(
-        f'<tr><th scope="row">{first}</th>'
-        + "".join(f'<td data-label="{title}">{cell}</td>' for title, cell in zip(header[1:], rest, strict=True))
-        + "</tr>"
-        for first, *rest in rows
-    )
-    return f'<table class="cards"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
 def _difference(ratio: float | None) -> tuple[str, str]:

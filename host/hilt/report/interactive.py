@@ -75,10 +75,20 @@ def page(title: str, sections: Iterable[str]) -> str:
 
 
 def html_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table of text; all of it is escaped."""
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>\n" for row in rows)
-    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>"
+    """Return a table of text, which is escaped; see `html_cards`."""
+    return html_cards([escape(title) for title in header], ([escape(cell) for cell in row] for row in rows))
+
+
+def html_cards(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table that folds to cards on a narrow screen; titles and cells are HTML."""
+    head = "".join(f"<th>{title}</th>" for title in header)
+    body = "".join(
+        f'<tr><th scope="row">{first}</th>'
+        + "".join(f'<td data-label="{title}">{cell}</td>' for title, cell in zip(header[1:], rest, strict=True))
+        + "</tr>\n"
+        for first, *rest in rows
+    )
+    return f'<table class="cards">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>'
 
 
 def script_json(value: object) -> str:

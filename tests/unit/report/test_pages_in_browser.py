@@ -1,26 +1,40 @@
-"""Pages in Chromium: none is wider than its window, none asks the network for anything, none has an error."""
+"""Pages in Chromium: none is wider than its window, none asks the network for anything, ours have no error."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
+from mkdocs.commands.build import build
+from mkdocs.config import load_config
 
 from hilt.engine.campaign_results import load_result
+from hilt.explore.area import modelled_area
+from hilt.explore.design import Design
+from hilt.explore.exploration import Evaluation
+from hilt.explore.inference import infer
+from hilt.explore.page import exploration_page
+from hilt.explore.subject import Subject
 from hilt.report.comparison import compare, comparison_page
 from hilt.report.facts import facts_of_campaign
 from hilt.report.html import render
 from hilt.report.network_page import network_page
 from hilt.store import Store, database_path
+from hilt.vta.parameters import load_parameters
 
 from .campaign_store import make
 from .views import long_view, small_view
 
 _CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 _WIDTHS = (400, 800, 1300)
+_ROOT = Path(__file__).parents[3]
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(_CHROMIUM is None, reason="no Chromium is in PATH (Debian: apt-get install chromium)"),
@@ -49,6 +63,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "long": network_page(long_view()),
         "report": render(facts),
         "compare": comparison_page(list(facts.runs), [], compare(list(facts.runs))),
+        "designs": designs_page(),
     }
     found = {}
     for name, text in texts.items():
@@ -57,19 +72,61 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return found
 
 
-@pytest.mark.parametrize("name", ["network", "long", "report", "compare"])
+def designs_page() -> str:
+    """Return the page of ten designs of one layer, which differ in their clocks."""
+    layer = "conv2d:n=1,ci=16,h=8,w=8,co=32,k=3x3,s=1x1,p=1x1"
+    first = Design(load_parameters("pynq"))
+    inference, area = infer(Subject("small", None, ((layer, 2),)), first), modelled_area(first)
+    designs = [replace(first, clock_hz=clock * 10_000_000) for clock in range(5, 15)]
+    return exploration_page(
+        "small", [Evaluation(each, inference, area, 0.0) for each in designs], ["x: no"], None, ["y"]
+    )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
+    """Serve the documentation on this machine, and give the address of each page."""
+    folder = tmp_path_factory.mktemp("site")
+    build(load_config(str(_ROOT / "mkdocs.yml"), site_dir=str(folder), strict=True))
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=folder)) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        pages = sorted(path.parent.relative_to(folder) for path in folder.rglob("index.html"))
+        yield [f"http://127.0.0.1:{server.server_port}/{page.as_posix()}/" for page in pages]
+        server.shutdown()
+        thread.join()
+
+
+def test_no_page_of_the_site_is_wider_than_its_window(browser: Any, site: list[str]) -> None:
+    assert len(site) > 30
+    fit(browser, site)
+
+
+@pytest.mark.parametrize("name", ["network", "long", "report", "compare", "designs"])
 def test_no_page_is_wider_than_its_window(browser: Any, pages: dict[str, Path], name: str) -> None:
+    assert fit(browser, [pages[name].as_uri()]) == []
+
+
+def fit(browser: Any, addresses: Sequence[str]) -> list[str]:
+    """Open pages at each width: none asks another site. Return the errors of their scripts."""
     asked: list[str] = []
     errors: list[str] = []
+    wide: list[str] = []
     page = browser.new_page()
     page.on("request", lambda request: asked.append(request.url))
     page.on("pageerror", lambda error: errors.append(str(error)))
-    for width in _WIDTHS:
-        page.set_viewport_size({"width": width, "height": 900})
-        page.goto(pages[name].as_uri())
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{name} at {width} pixels"
+    for address in addresses:
+        page.set_viewport_size({"width": _WIDTHS[0], "height": 900})
+        page.goto(address)
+        for width in _WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            if not page.evaluate("document.scrollingElement.scrollWidth <= innerWidth"):
+                wide.append(f"{address} at {width} pixels")
     page.close()
-    assert errors == [] and all(url.startswith(("file:", "data:", "blob:")) for url in asked)
+    assert wide == []
+    own = addresses[0].partition("://")[2].partition("/")[0]
+    assert {url for url in asked if not url.startswith(("file:", "data:", "blob:", f"http://{own}/"))} == set()
+    return errors
 
 
 def test_a_click_on_a_node_shows_its_facts(browser: Any, pages: dict[str, Path]) -> None:
