@@ -12,6 +12,7 @@ from hilt import bitstreams
 from hilt.bitstreams import Bitstream
 from hilt.cli.files import in_text
 from hilt.cli.formatting import print_json
+from hilt.cli.prose import say_text
 from hilt.cli.tables import column, console, table
 from hilt.vta.accelerator import bus_text
 
@@ -52,8 +53,8 @@ def verify(name: _NAME, file: _FILE) -> None:
     """Check that a .bit file is the named bitstream: header, part, length and sha256."""
     entry = bitstreams.find(name)
     bitfile, digest = bitstreams.verify(entry, file)
-    typer.echo(f"{file.name}: {bitfile.name} for {bitfile.part}, built {bitfile.date} {bitfile.time}, sha256 {digest}")
-    typer.echo("it is the manifest's" if entry.sha256 else "the manifest has no sha256 for it: part and length agree")
+    say_text(f"{file.name}: {bitfile.name} for {bitfile.part}, built {bitfile.date} {bitfile.time}, sha256 {digest}")
+    say_text("it is the manifest's" if entry.sha256 else "the manifest has no sha256 for it: part and length agree")
 
 
 @application.command()
@@ -78,14 +79,14 @@ def add(
     wanted = dataclasses.replace(entry, **changes)  # type: ignore[arg-type]
     wanted.accelerator()
     known = bitstreams.add(file, wanted)
-    typer.echo(f"{known.name}: kept, sha256 {known.sha256}")
+    say_text(f"{known.name}: kept, sha256 {known.sha256}")
 
 
 @application.command()
 def fetch(name: _NAME) -> None:
     """Download a bitstream from its source, check it and keep it."""
     known = bitstreams.fetch(bitstreams.find(name))
-    typer.echo(f"{known.name}: fetched, sha256 {known.sha256}")
+    say_text(f"{known.name}: fetched, sha256 {known.sha256}")
 
 
 def _is_here(entry: Bitstream) -> bool:

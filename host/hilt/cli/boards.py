@@ -14,6 +14,7 @@ from hilt.cli import tables
 from hilt.cli.exit_codes import Exit
 from hilt.cli.formatting import print_json
 from hilt.cli.plain_text import plain
+from hilt.cli.prose import say_text
 from hilt.cli.tables import column
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def boards(
         return
     tables.console().print(_table(described))
     for name, why in apart.items():
-        typer.echo(f"{name} is quarantined: {why.reason}; see to it, then `hilt boards release {name}`")
+        say_text(f"{name} is quarantined: {why.reason}; see to it, then `hilt boards release {name}`")
 
 
 def _values(board: BoardDescription, quarantined: str | None) -> dict[str, Any]:
@@ -127,7 +128,7 @@ def add(
     except BaseException:
         remove_board(name)  # nothing half-made: adding it again asks again
         raise
-    typer.echo(f"{name} is in {path}; `hilt boards check {name}` says whether it is ready")
+    say_text(f"{name} is in {path}; `hilt boards check {name}` says whether it is ready")
     if service:
         _on_board(name, "install-service")
 
@@ -157,7 +158,7 @@ def new_virtual(
     values |= {"jitter": jitter}
     lines = [f"{key} = {json.dumps(value)}" for key, value in values.items() if value is not None]
     path = own_models.keep(name, "\n".join(lines) + "\n", BOARD_MODELS)
-    typer.echo(f"virtual:{name} is in {path}; `hilt tune resnet18.C5 --board virtual:{name}` tunes on it")
+    say_text(f"virtual:{name} is in {path}; `hilt tune resnet18.C5 --board virtual:{name}` tunes on it")
 
 
 @application.command()
@@ -173,13 +174,13 @@ def check(name: _NAME, as_json: Annotated[bool, typer.Option("--json", help="Pri
     target = resolve(name)
     findings = []
     try:
-        target.prepare(lambda text: typer.echo(text, err=True))
+        target.prepare(lambda text: say_text(text, err=True))
         for finding in check_board(target):
             findings.append(finding)
             if not as_json:
-                typer.echo(plain(f"{'ok  ' if finding.well else 'FAIL'}  {finding.what}: {finding.found}"))
+                say_text(f"{'ok  ' if finding.well else 'FAIL'}  {finding.what}: {finding.found}")
                 if not finding.well:
-                    typer.echo(plain(f"      {finding.mend}"))
+                    say_text(f"      {finding.mend}")
     finally:
         target.release()
     if as_json:
@@ -216,11 +217,11 @@ def selftest(
             typer.echo(f"      the memory that was found is in {path}", err=as_json)
 
     try:
-        target.prepare(lambda text: typer.echo(text, err=True))
+        target.prepare(lambda text: say_text(text, err=True))
         for check in test_board(target, SelftestSettings(minutes, LAYERS[:layers]), keep):
             checks.append(check)
             if not as_json:
-                typer.echo(f"{'ok  ' if check.well else 'FAIL'}  {check.name}: {check.text}")
+                say_text(f"{'ok  ' if check.well else 'FAIL'}  {check.name}: {check.text}")
         page = page_text(target, checks)
     finally:
         target.release()
@@ -246,7 +247,7 @@ def power(switch: Annotated[Switch, typer.Argument(help="on, off or cycle.")], n
     if driver is None:
         raise PowerError(f"board {name} has no power switch: give it a table `power` in boards.toml (docs/boards.md)")
     getattr(driver, switch.value)()
-    typer.echo(f"{name}: power {switch.value}")
+    say_text(f"{name}: power {switch.value}")
 
 
 @application.command()
@@ -261,7 +262,7 @@ def release(name: _NAME) -> None:
     from hilt.link.quarantine import release as release_board
 
     was = release_board(name)
-    typer.echo(f"{name} is released" if was else f"{name} was not quarantined")
+    say_text(f"{name} is released" if was else f"{name} was not quarantined")
 
 
 def _on_board(name: str, *words: str) -> None:

@@ -14,6 +14,7 @@ from hilt.cli.for_tvm import For, User, network_for_tvm
 from hilt.cli.formatting import print_json, short, state_text, time_text
 from hilt.cli.input_options import Shapes, Values, model_network, read_shapes, read_values
 from hilt.cli.listing import ListAll, ListTag, is_listed, nothing_listed
+from hilt.cli.prose import say_text
 from hilt.cli.run_options import (
     Boards,
     Chaos,
@@ -149,7 +150,7 @@ def _quantised(
             on_step=work.counter("quantising", "steps"),
         )
     write_model(result, path)
-    typer.echo(f"{path}: outputs are {result.costs.decibels:.1f} dB above the error of quantising", err=quiet)
+    say_text(f"{path}: outputs are {result.costs.decibels:.1f} dB above the error of quantising", err=quiet)
     return str(path)
 
 
@@ -274,7 +275,7 @@ def campaigns(
         ]
         print_json(values, "campaigns")
     elif not results:
-        typer.echo(nothing_listed("campaigns", "hilt campaign resnet18 --budget 200", tag, labels))
+        say_text(nothing_listed("campaigns", "hilt campaign resnet18 --budget 200", tag, labels))
     else:
         tables.console().print(_campaigns_table(results, boards, inferences, labels))
 

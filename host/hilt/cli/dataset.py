@@ -11,6 +11,7 @@ from hilt.cli.dataset_files import export_dataset, import_dataset, replay_datase
 from hilt.cli.executors import executor
 from hilt.cli.experiments_extra import require_experiments
 from hilt.cli.formatting import print_json, time_text
+from hilt.cli.prose import say_text
 from hilt.cli.tables import column
 from hilt.cli.work import CommandWork
 from hilt.engine.durations import seconds_text
@@ -76,7 +77,7 @@ def build(
     if not everything:
         for group in groups:
             if not missing(group):
-                typer.echo(f"{group[0].name} is there already: {dataset_store.path_of(group[0])}")
+                say_text(f"{group[0].name} is there already: {dataset_store.path_of(group[0])}")
     if not any(map(missing, groups)):
         return
     sampling = Sampling(rtl_sample, golden_sample, seed, sample_cycles)
@@ -95,7 +96,7 @@ def _build_group(
         advance = work.counter(f"{place} {subjects[0].name}", "parts")
         made = build_datasets(subjects, dataset_store, workers, sampling, advance)
     for dataset in made:
-        typer.echo(_line(dataset))
+        say_text(_line(dataset))
 
 
 def _line(dataset: Dataset) -> str:
@@ -154,14 +155,14 @@ def list_datasets(as_json: Annotated[bool, typer.Option("--json", help="Print JS
         try:
             dataset = Dataset.read(path)
         except DatasetError as error:
-            typer.echo(f"hilt: {error}", err=True)
+            say_text(f"hilt: {error}", err=True)
             continue
         rows.append(_row(dataset) | {"bytes": path.stat().st_size})
     if as_json:
         print_json(rows, "datasets")
         return
     if not rows:
-        typer.echo("no datasets yet; `hilt dataset build WORKLOAD` records one")
+        say_text("no datasets yet; `hilt dataset build WORKLOAD` records one")
         return
     table = tables.table(
         "dataset",
@@ -194,12 +195,12 @@ def show(
         print_json(row | {"identity": dataset.identity}, "dataset")
         return
     made = dataset.metadata["made"]
-    typer.echo(_line(dataset))
+    say_text(_line(dataset))
     for outcome, count in dataset.counts().items():
-        typer.echo(f"  {count:>9,} {outcome}")
+        say_text(f"  {count:>9,} {outcome}")
     if dataset.valid.any():
-        typer.echo(f"best: configuration {dataset.best}, {int(dataset.cycles[dataset.best]):,} cycles")
-    typer.echo(
+        say_text(f"best: configuration {dataset.best}, {int(dataset.cycles[dataset.best]):,} cycles")
+    say_text(
         f"made {time_text(made['at'])} in {seconds_text(made['seconds'])} by hilt {made['hilt']} {made['commit']} "
         f"on {made['machine']}"
     )

@@ -11,6 +11,7 @@ import typer
 from hilt.cli import tables
 from hilt.cli.experiments_extra import require_experiments
 from hilt.cli.formatting import print_json
+from hilt.cli.prose import say_text
 from hilt.cli.tables import column
 from hilt.run_choices import DatasetForm
 
@@ -28,7 +29,7 @@ def export_dataset(
 
     dataset = DatasetStore().find(name)
     card = export_recorded(dataset, file, form)
-    typer.echo(f"{file}: {dataset.name}, {len(dataset):,} configurations, as {form}; {card}")
+    say_text(f"{file}: {dataset.name}, {len(dataset):,} configurations, as {form}; {card}")
 
 
 def import_dataset(
@@ -42,7 +43,7 @@ def import_dataset(
     dataset = import_recorded(file, file.stem if name is None else name, DatasetStore())
     valid = int(dataset.valid.sum())
     best = f"best {dataset.optimum:,.3f} µs" if valid else "none"
-    typer.echo(f"{dataset.name}: {len(dataset):,} configurations, {valid:,} valid, {best}")
+    say_text(f"{dataset.name}: {len(dataset):,} configurations, {valid:,} valid, {best}")
 
 
 def replay_dataset(
@@ -79,7 +80,7 @@ def replay_dataset(
     for each in dict.fromkeys(row["tuner"] for row in rows):
         table.add_row(*_summary(each, [row for row in rows if row["tuner"] == each], trials))
     tables.console().print(table)
-    typer.echo(f"{dataset.name}: best {dataset.optimum:,.3f} µs of {int(dataset.valid.sum()):,} valid configurations")
+    say_text(f"{dataset.name}: best {dataset.optimum:,.3f} µs of {int(dataset.valid.sum()):,} valid configurations")
 
 
 def _summary(tuner: str, rows: list[dict[str, Any]], trials: int) -> tuple[str, ...]:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 import traceback
 from enum import IntEnum
 from typing import TYPE_CHECKING
-
-from hilt.cli.plain_text import plain
 
 if TYPE_CHECKING:
     from hilt.engine.events import FailureCause
@@ -65,5 +62,7 @@ def _message(error: BaseException) -> str:
 
 
 def say(message: str) -> None:
-    """Print one line on standard error, without control characters."""
-    print(f"hilt: {plain(message)}", file=sys.stderr)  # noqa: T201
+    """Print a sentence on standard error, without control characters; on a terminal it wraps between words."""
+    from hilt.cli.prose import say_text
+
+    say_text(f"hilt: {message}", err=True)

@@ -13,6 +13,7 @@ import typer
 from hilt import paths
 from hilt.atomic_write import atomic_write
 from hilt.cli.formatting import print_json
+from hilt.cli.prose import say_text
 from hilt.cli.work import CommandWork
 from hilt.engine.machine_records import MachineRecords, runs_of
 from hilt.silicon.calibrate import FEWEST, FittedMachine, TooFewMeasurementsError, calibrate
@@ -30,7 +31,7 @@ def fit_own(sources: Sequence[str], board: str | None, output: Path | None, as_j
     with CommandWork("reading measurements"):
         records = _gathered(sources, board)
     for why, count in records.left_out.items():
-        typer.echo(f"{count} left out: {why}", err=True)
+        say_text(f"{count} left out: {why}", err=True)
     count = len(records.measurements)
     if count < FEWEST:
         raise TooFewMeasurementsError(
@@ -47,9 +48,7 @@ def fit_own(sources: Sequence[str], board: str | None, output: Path | None, as_j
     if as_json:
         print_json(_values(records, fitted), "fitted_machine")
     else:
-        typer.echo(
-            "\n".join([*_lines(fitted), f"kept in {kept}: tune, campaign and compile use it for {records.board}"])
-        )
+        say_text("\n".join([*_lines(fitted), f"kept in {kept}: tune, campaign and compile use it for {records.board}"]))
 
 
 def _gathered(sources: Sequence[str], board: str | None) -> MachineRecords:

@@ -6,6 +6,8 @@ import sys
 
 import typer
 
+from hilt.cli.prose import say_text
+
 CONNECT_SECONDS = 20.0
 
 
@@ -39,14 +41,14 @@ def _confirm(board: str) -> None:
     if known.of(target.address.host, target.address.port):
         return
     try:
-        target.prepare(lambda text: typer.echo(text, err=True))
+        target.prepare(lambda text: say_text(text, err=True))
         SshSession.connect(target.endpoint(), known, Deadline(CONNECT_SECONDS)).close()
     except UnknownHostKeyError as unknown:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise
-        typer.echo(f"{board} ({target.address.host}) is new here. Its key: {unknown.key.split()[0]}", err=True)
-        typer.echo(f"  {unknown.fingerprint}", err=True)
-        typer.echo("Compare it on the board: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub", err=True)
+        say_text(f"{board} ({target.address.host}) is new here. Its key: {unknown.key.split()[0]}", err=True)
+        say_text(f"  {unknown.fingerprint}", err=True)
+        say_text("Compare it on the board: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub", err=True)
         if not typer.confirm("Is it the same?", err=True):
             raise
         known.accept(unknown)

@@ -10,6 +10,7 @@ import typer
 from hilt import paths
 from hilt.cli.following import name_of
 from hilt.cli.plain_text import plain
+from hilt.cli.prose import say_text
 from hilt.store import Campaign, Run, Store, database_path
 from hilt.store.identifiers import run_or_campaign
 
@@ -35,11 +36,11 @@ def delete(
     with Store(database_path(home)) as store:
         records = _records(store, identifiers)
         if not yes and not _confirmed(store, records):
-            typer.echo("nothing is deleted")
+            say_text("nothing is deleted")
             raise typer.Exit(1)
         for record in records:
             trials = delete_record(store, home, record)
-            typer.echo(f"{name_of(record)} is deleted, with {trials} trials")
+            say_text(f"{name_of(record)} is deleted, with {trials} trials")
 
 
 def archive(
@@ -55,7 +56,7 @@ def archive(
     with Store(database_path(paths.home())) as store:
         for record in _records(store, identifiers):
             set_labels(store, record.uuid, labels_of(store, record.uuid).put_away(not undo))
-            typer.echo(f"{name_of(record)} is {'listed again' if undo else 'archived'}")
+            say_text(f"{name_of(record)} is {'listed again' if undo else 'archived'}")
 
 
 def tag(
@@ -71,7 +72,7 @@ def tag(
         before = labels_of(store, record.uuid)
         after = before.tagged(remove=tags) if remove else before.tagged(add=tags)
         set_labels(store, record.uuid, after)
-    typer.echo(f"{name_of(record)}: {', '.join(after.tags) or 'no tags'}")
+    say_text(f"{name_of(record)}: {', '.join(after.tags) or 'no tags'}")
 
 
 def note(
@@ -87,7 +88,7 @@ def note(
         if text is not None:
             labels = labels.noted(text)
             set_labels(store, record.uuid, labels)
-    typer.echo(f"{name_of(record)}: {plain(labels.note) or 'no note'}")
+    say_text(f"{name_of(record)}: {plain(labels.note) or 'no note'}")
 
 
 def _records(store: Store, identifiers: list[str]) -> list[Run | Campaign]:
@@ -103,5 +104,5 @@ def _confirmed(store: Store, records: list[Run | Campaign]) -> bool:
         runs = store.runs_of(record.uuid) if isinstance(record, Campaign) else [record]
         trials = sum(sum(store.counts(run.uuid).values()) for run in runs)
         subject = record.name if isinstance(record, Campaign) else record.workload
-        typer.echo(f"{name_of(record)}: {subject}, {trials} trials")
+        say_text(f"{name_of(record)}: {subject}, {trials} trials")
     return typer.confirm("Delete them for good?")

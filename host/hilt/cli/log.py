@@ -11,6 +11,7 @@ import typer
 
 from hilt import paths
 from hilt.cli.formatting import short
+from hilt.cli.prose import say_text
 from hilt.store import Campaign, Run, Store, database_path
 from hilt.store.identifiers import run_or_campaign
 
@@ -47,7 +48,7 @@ def _export_run(store: Store, run: Run, file: Path, target: str | None) -> None:
     name = target or target_of(run.board)
     exported = export_run(run, store.reported(run.uuid), VTAParameters.from_name(run.parameters), name)
     write_log(file, exported.records)
-    typer.echo(f"{len(exported.records)} trials of run {short(run.uuid)} for TVM's target {name}, to {file}")
+    say_text(f"{len(exported.records)} trials of run {short(run.uuid)} for TVM's target {name}, to {file}")
     _print_left_out(exported.left_out)
     print_tvm_layers([tvm_layer(run, store.reported(run.uuid), store.best(run.uuid))])
 
@@ -62,16 +63,16 @@ def _export_campaign(store: Store, campaign: Campaign, file: Path, target: str |
     result = load_result(store, campaign)
     log = write_autotvm_log(store, result, file, target)
     name = target or target_of(board_of(store, campaign))
-    typer.echo(f"{log.records} trials of campaign {short(campaign.uuid)} for TVM's target {name}, to {file}")
+    say_text(f"{log.records} trials of campaign {short(campaign.uuid)} for TVM's target {name}, to {file}")
     _print_left_out(log.left_out)
     for note in log.notes:
-        typer.echo(note)
+        say_text(note)
     print_tvm_layers(tvm_layers(store, result))
 
 
 def _print_left_out(left_out: Mapping[str, int]) -> None:
     for why, count in left_out.items():
-        typer.echo(f"{count} left out: {why}")
+        say_text(f"{count} left out: {why}")
 
 
 @application.command("import")
@@ -81,7 +82,7 @@ def import_log(file: Annotated[Path, typer.Argument(help="A log of AutoTVM's.", 
 
     log = read_tvm_log(file)
     for why, count in log.left_out.items():
-        typer.echo(f"{count} left out: {why}", err=True)
+        say_text(f"{count} left out: {why}", err=True)
     imported = import_records(log.records, file, time.time())
     if not imported:
         raise typer.BadParameter(f"{file} holds no records of VTA's conv2d or dense")
@@ -89,7 +90,7 @@ def import_log(file: Annotated[Path, typer.Argument(help="A log of AutoTVM's.", 
         store.create_recorded((entry.run, entry.trials) for entry in imported)
     for entry in imported:
         again = f", {entry.replaced} replaced by later ones" if entry.replaced else ""
-        typer.echo(f"run {short(entry.run.uuid)}: {entry.run.workload} on {entry.run.board}, {len(entry.trials)} "
+        say_text(f"run {short(entry.run.uuid)}: {entry.run.workload} on {entry.run.board}, {len(entry.trials)} "
                    f"trials{again}")  # fmt: skip
 
 
@@ -113,4 +114,4 @@ def write_history(
         ]
         history = history_of(store, runs)
     history.save(file)
-    typer.echo(f"{len(history)} trials of {len(history.parts)} runs, to {file}")
+    say_text(f"{len(history)} trials of {len(history.parts)} runs, to {file}")

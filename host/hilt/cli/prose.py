@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from hilt.cli.plain_text import plain
@@ -12,8 +13,12 @@ if TYPE_CHECKING:
 
 
 def print_text(console: Console, words: str) -> None:
-    """Print text, wrapped on a terminal; in a file each line stays one."""
-    console.print(plain(words), highlight=False, markup=False, emoji=False, soft_wrap=not console.is_terminal)
+    """Print text, wrapped on a terminal; in a file each line stays one. A word longer than a line stays whole."""
+    text = plain(words)
+    if console.is_terminal:
+        lines = text.split("\n")
+        text = "\n".join(fill(line, console.width, break_long_words=False, break_on_hyphens=False) for line in lines)
+    console.print(text, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def say_text(words: str, *, err: bool = False) -> None:

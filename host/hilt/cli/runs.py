@@ -26,6 +26,7 @@ from hilt.cli.formatting import (
 )
 from hilt.cli.listing import ListAll, ListTag, is_listed, nothing_listed
 from hilt.cli.network_text import show_campaign
+from hilt.cli.prose import say_text
 from hilt.cli.tables import column
 from hilt.engine.campaign_results import RunNames
 from hilt.engine.run_files import RunFiles
@@ -55,7 +56,7 @@ def runs(
             values = [run_json(store, run, _running(home, run), labels.get(run.uuid, Labels())) for run in found]
             print_json(values, "runs")
         elif not found:
-            typer.echo(nothing_listed("runs", "hilt tune resnet18.C5", tag, labels))
+            say_text(nothing_listed("runs", "hilt tune resnet18.C5", tag, labels))
         else:
             tables.console().print(_runs_table(store, found, labels))
 
@@ -155,7 +156,7 @@ def best(
             from hilt.schedule import load_workload
 
             load_workload(workload)  # raises if the text is no workload, such as the id of a run
-        typer.echo(f"no verified configuration of {workload or 'any workload'} yet; `hilt tune` looks for one")
+        say_text(f"no verified configuration of {workload or 'any workload'} yet; `hilt tune` looks for one")
     else:
         table = tables.table("workload", "board", ">cycles", ">µs", ">GOP/s", ">% of bound", "knobs", "run")
         for name, (run, trial) in zip(named, found, strict=True):

@@ -12,6 +12,7 @@ import typer
 from hilt.atomic_write import UnwritableFileError
 from hilt.cli.files import check_folder, replaceable
 from hilt.cli.formatting import print_json
+from hilt.cli.prose import say_text
 from hilt.cli.work import CommandWork
 from hilt.simulator.build import BuildError, build
 from hilt.simulator.device import DeviceStatus, MemoryModel, SimulatorError
@@ -121,7 +122,7 @@ def _check_waves(path: Path, device: Device) -> None:
 
 
 def _fail(code: int, error: Exception) -> None:
-    typer.echo(f"hilt sim: {error}", err=True)
+    say_text(f"hilt sim: {error}", err=True)
     raise typer.Exit(code)
 
 

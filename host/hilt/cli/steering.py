@@ -10,6 +10,7 @@ import typer
 from hilt import paths
 from hilt.cli.files import output_folder
 from hilt.cli.formatting import short
+from hilt.cli.prose import say_text
 from hilt.cli.run_options import Detach, Json, Output, Wait
 from hilt.engine.events import EngineCommand
 from hilt.engine.run_files import RunFiles
@@ -70,7 +71,7 @@ def skip(
     assert run is not None
     _check_running(home, campaign)
     _deliver(home, run.uuid, EngineCommand.STOP)
-    typer.echo(f"{matches[0].layer.name} gets no more trials")
+    say_text(f"{matches[0].layer.name} gets no more trials")
 
 
 def resume(
@@ -131,7 +132,7 @@ def _send(home: Path, record: Run | Campaign, command: EngineCommand, verb: str)
 
     _check_running(home, record)
     _deliver(home, record.uuid, command)
-    typer.echo(f"{name_of(record)} {verb} when the board is done; `hilt resume {short(record.uuid)}` goes on")
+    say_text(f"{name_of(record)} {verb} when the board is done; `hilt resume {short(record.uuid)}` goes on")
 
 
 def _check_running(home: Path, record: Run | Campaign) -> None:

@@ -11,6 +11,7 @@ import typer
 from hilt.atomic_write import atomic_write
 from hilt.cli.configuration import configuration_of, memory_of_board
 from hilt.cli.files import check_folder
+from hilt.cli.prose import say_text
 from hilt.cli.space import orders_of, space_of
 from hilt.cli.work import CommandWork
 
@@ -75,7 +76,7 @@ def _write_timeline(path: Path, title: str, program: Program, accelerator: Accel
         timeline = stage_timeline(title, program.instructions, accelerator, twin.timeline(program, memory), fetch)
     with atomic_write(path) as file:
         file.write(json.dumps(timeline) + "\n")
-    typer.echo(f"{path}: {len(program.instructions)} instructions; open it at ui.perfetto.dev")
+    say_text(f"{path}: {len(program.instructions)} instructions; open it at ui.perfetto.dev")
 
 
 def _write_waves(
@@ -90,4 +91,4 @@ def _write_waves(
         work.begin(f"running {len(program.instructions):,} instructions")
         inputs = make_tensors(workload, accelerator, seed=1).inputs
         execution = run_program(library, program, inputs, memory=memory, waves=path).execution
-    typer.echo(f"{path}: {execution.status.name.lower()} after {execution.cycles:,} cycles")
+    say_text(f"{path}: {execution.status.name.lower()} after {execution.cycles:,} cycles")

@@ -10,6 +10,7 @@ import typer
 
 from hilt.cli import tables
 from hilt.cli.formatting import print_json
+from hilt.cli.prose import say_text
 from hilt.cli.tables import column
 
 
@@ -37,7 +38,7 @@ def tuners(
         print_json({"tuner": name, "options": [dataclasses.asdict(option) for option in options]}, "tuner")
         return
     if not options:
-        typer.echo(f"{name} has no options")
+        say_text(f"{name} has no options")
         return
     table = tables.table("option", column("default"), column("type", drop=1), column("meaning", wraps=True))
     for option in options:

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import io
+import os
+import pty
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -21,6 +27,32 @@ def test_no_word_is_cut_at_80_columns() -> None:
     lines = file.getvalue().splitlines()
     assert len(lines) > 2 and all(len(line) <= 80 for line in lines)
     assert " ".join(lines).split() == _TEXT.split()
+
+
+def test_a_path_longer_than_a_line_has_no_line_break_in_it() -> None:
+    file, path = io.StringIO(), "/home/me/" + 30 * "long/" + "net.hilt"
+    print_text(Console(file=file, width=80, force_terminal=True, color_system=None), f"hilt: {path}: no such file")
+    assert path in file.getvalue()
+
+
+def test_an_error_wraps_between_words_on_a_terminal_of_80_columns(tmp_path: Path) -> None:
+    terminal, other = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", "from hilt.cli.entry import main; main()", "show", "no-such-run"], stdin=other,
+        stdout=other, stderr=other, env={**os.environ, "COLUMNS": "80", "TERM": "xterm", "HILT_HOME": str(tmp_path)},
+    ) as process:  # fmt: skip
+        os.close(other)
+        shown = ""
+        with suppress(OSError):  # the end of a terminal that has no process
+            while found := os.read(terminal, 65536):
+                shown += found.decode()
+    os.close(terminal)
+    assert process.returncode == 2
+    lines = shown.splitlines()
+    assert len(lines) > 1 and max(map(len, lines)) <= 80
+    assert " ".join(" ".join(lines).split()) == (
+        "hilt: there is no run or campaign 'no-such-run'; `hilt runs` and `hilt campaigns` list them"
+    )
 
 
 def test_a_file_gets_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -248,7 +248,7 @@ def test_a_port_that_cannot_be_is_refused(wrong: int) -> None:
 
 
 @pytest.mark.skipif(_CHROMIUM is None, reason="no Chromium is in PATH (Debian: apt-get install chromium)")
-def test_a_browser_draws_it(served: Served) -> None:
+def test_a_browser_draws_it_and_a_phone_gets_80_columns(served: Served) -> None:
     port = served.port
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright, of the group `test`, is missing")
     with playwright.sync_playwright() as driver:
@@ -266,6 +266,12 @@ def test_a_browser_draws_it(served: Served) -> None:
             assert time.monotonic() < deadline, "the page stays blank"
             page.wait_for_timeout(500)
         assert answered and {url.split("/")[2] for url in answered if "://" in url} == {f"127.0.0.1:{port}"}
+        page.set_viewport_size({"width": 400, "height": 800})
+        with page.expect_websocket() as opened:
+            page.reload()
+        size = re.search(r"width=(\d+)&height=(\d+)", opened.value.url)
+        assert size and int(size[1]) >= 80 and int(size[2]) >= 24  # the screens' own tests hold tabs and chart there
+        assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
         browser.close()
 
 
