@@ -71,8 +71,11 @@ class Latencies:
         mean, deviation = self._posterior.predict(np.array(rows, dtype=np.int64))
         self._expected.update(zip(rows, zip(mean.tolist(), deviation.tolist(), strict=True), strict=True))
 
-    def learn(self, new: dict[int, float], measured: dict[int, float]) -> None:
-        """Learn `new` logarithms of latencies in nominal cycles by row; `measured` are all so far."""
+    def learn(self, new: dict[int, float], measured: dict[int, float], tried: Rows) -> None:
+        """Learn `new` logarithms of latencies in nominal cycles by row; `measured` are all so far.
+
+        `tried` are the rows of all trials that ended, failures among them.
+        """
         best = min(measured.values(), default=0.0)
         for row, latency in new.items():
             if row in self._expected:
@@ -83,11 +86,11 @@ class Latencies:
         if len(measured) < _FIRST_FIT or not new:
             return
         if len(measured) >= self._fitted * (_GROWTH if self._fitted < _LATE else _LATE_GROWTH):
-            self._posterior.refit(measured)
+            self._posterior.refit(measured, tried)
             self._fitted = self._weighed = len(measured)
             self._follow(measured)
         elif len(measured) >= _WEIGHED * self._weighed:
-            self._posterior.reweigh(measured)
+            self._posterior.reweigh(measured, tried)
             self._weighed = len(measured)
             self._follow(measured)
         else:

@@ -6,8 +6,8 @@ other side is predicted wrong. So each part must have a valid trial before the m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import combinations
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,8 @@ _FILLS = (
 """Hidden features whose range must be seen: the fill of each buffer, and the traffic."""
 _EDGES = (0.04, 0.1, 0.25, 0.5, 0.75, 0.9, 0.96)
 """Quantiles that cut a number's range into parts."""
+_MOST_CUTS = 48
+"""Most cuts of a number's range that a step may lie at; quantiles, if it has more values."""
 _MODULI = (2, 3, 4)
 _TOGETHER = 3
 """Most knobs whose product or sum is cut."""
@@ -38,10 +40,10 @@ class Parts:
     """The parts of the space, and how many trials of each ended."""
 
     def __init__(self, candidates: Candidates) -> None:
-        distinct = {np.packbits(part).tobytes(): part for part in _parts(candidates) if _LEAST <= part.mean() < 1}
-        parts = np.array(list(distinct.values()), dtype=np.bool_).reshape(-1, len(candidates))
-        self.masks: Bools = np.ascontiguousarray(parts.T)
+        self.masks: Bools = _distinct(_parts(candidates), len(candidates))
         """Whether each row is in each part, (rows, parts)."""
+        self.sides: Bools = _distinct(chain(self.masks.T, _below(candidates)), len(candidates))
+        """The same for the parts, then all below each cut: what one step may separate, (rows, sides)."""
 
     def unseen(self, outcomes: Mapping[int, bool], reachable: Bools) -> Bools:
         """Return a mask (parts,) of those with a `reachable` row and no valid trial; `outcomes` are validity by row."""
@@ -68,32 +70,56 @@ class Parts:
         return np.array(chosen, dtype=np.int64)
 
 
+def _distinct(masks: Iterable[Bools], count: int) -> Bools:
+    """Return the different masks (rows, masks) of so many rows that hold neither too few rows nor all."""
+    distinct = {np.packbits(mask).tobytes(): mask for mask in masks if _LEAST <= mask.mean() < 1}
+    return np.ascontiguousarray(np.array(list(distinct.values()), dtype=np.bool_).reshape(-1, count).T)
+
+
 def _parts(candidates: Candidates) -> Iterator[Bools]:
     """Yield masks (n,) of parts: values of a knob, ranges of products, sums and fills, and alignments."""
     knobs = candidates.knobs
     for codes in knobs.codes.T:
         for value in np.unique(codes):
             yield codes == value
-    values = np.exp2(knobs.scaled)
-    for size in range(1, _TOGETHER + 1):
-        for chosen in combinations(range(values.shape[1]), size):
-            some = values[:, chosen]
-            product = some.prod(axis=1)
-            yield from _ranges(product)
-            if size > 1:
-                yield from _ranges(some.sum(axis=1))
-            for modulus in _MODULI:
-                aligned = np.rint(product) % modulus == 0
-                yield aligned
-                yield ~aligned
+    for number in _numbers(candidates):
+        cuts = np.unique(np.quantile(number, _EDGES)) if len(number) else np.zeros(0)
+        places = np.searchsorted(cuts, number, side="left")
+        for place in np.unique(places):
+            yield places == place
+    for product in _products(candidates):
+        for modulus in _MODULI:
+            aligned = np.rint(product) % modulus == 0
+            yield aligned
+            yield ~aligned
+
+
+def _below(candidates: Candidates) -> Iterator[Bools]:
+    """Yield masks (n,) of the rows below each cut of a product, sum or fill."""
+    for number in _numbers(candidates):
+        cuts = np.unique(number)[1:]
+        if len(cuts) > _MOST_CUTS:
+            cuts = np.unique(np.quantile(number, np.linspace(0, 1, _MOST_CUTS + 2)[1:-1]))
+        for cut in cuts:
+            yield number < cut
+
+
+def _numbers(candidates: Candidates) -> Iterator[Floats]:
+    """Yield products and sums of knobs and the fills, each (n,)."""
+    yield from _products(candidates)
+    yield from (some.sum(axis=1) for some in _together(candidates) if some.shape[1] > 1)
     for name in _FILLS:
         if name in candidates.hidden.names:
-            yield from _ranges(candidates.hidden.column(name).astype(np.float64))
+            yield candidates.hidden.column(name).astype(np.float64)
 
 
-def _ranges(values: Floats) -> Iterator[Bools]:
-    """Yield masks (n,) of the ranges that the quantiles cut."""
-    cuts = np.unique(np.quantile(values, _EDGES)) if len(values) else np.zeros(0)
-    places = np.searchsorted(cuts, values, side="left")
-    for place in np.unique(places):
-        yield places == place
+def _products(candidates: Candidates) -> Iterator[Floats]:
+    return (some.prod(axis=1) for some in _together(candidates))
+
+
+def _together(candidates: Candidates) -> Iterator[Floats]:
+    """Yield the values (n, size) of each choice of knobs."""
+    values = np.exp2(candidates.knobs.scaled)
+    for size in range(1, _TOGETHER + 1):
+        for chosen in combinations(range(values.shape[1]), size):
+            yield values[:, chosen]

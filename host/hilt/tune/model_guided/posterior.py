@@ -21,13 +21,13 @@ from hilt.tune.model_guided.initial_design import Hypotheses
 from hilt.tune.model_guided.machines import Machine
 from hilt.tune.model_guided.parts import Parts
 from hilt.tune.model_guided.shortlist import RowPrediction
-from hilt.tune.model_guided.steps import DEVIATION, find_steps
+from hilt.tune.model_guided.steps import Space, Steps, find_steps, rivals, with_steps
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
-Steps = tuple[int, ...]
-"""Parts of the space that one factor each belongs to."""
+Entry = tuple["MachineFit", Steps, Kernel, float]
+"""A machine model with steps and a kernel, and the logarithm of its weight."""
 
 _FASTEST_FITTED, _OTHERS_FITTED = 20, 12
 """Numbers of latencies for the fit of the coordinates: the fastest, and others from fast to slow.
@@ -52,6 +52,8 @@ _MOST_STANDING = 2
 _SAME = 0.05
 """Least difference of coordinates that is worth predicting everything again."""
 _COMPONENTS = 6
+_RIVALS = 6
+"""Largest number of rivals of steps in the mixture."""
 _NEGLIGIBLE = 0.01
 """Share of the best component's weight below which a component is left out."""
 
@@ -165,37 +167,52 @@ class Posterior:
         self._places = Inputs(candidates.smooth, np.zeros((len(candidates), 0)), None, candidates.knobs.indicators)
         """The candidates without linear directions: distances do not depend on them."""
         self.components: list[Component] = []
-        self._kernels: list[tuple[MachineFit, Steps, Kernel, float]] = []
+        self._kernels: list[Entry] = []
         self._observed: Rows = np.zeros(0, dtype=np.int64)
         self._evidence: dict[str, float] = {}
         """Log evidence of each model's best kernel, at its last weighing."""
 
-    def refit(self, measured: dict[int, float]) -> None:
-        """Find every model's coordinates anew and weigh models and kernels."""
+    def refit(self, measured: dict[int, float], tried: Rows) -> None:
+        """Find every model's coordinates anew and weigh models and kernels; `tried` are all rows with an outcome."""
         rows, observed = _fastest(measured, len(measured))
         for fit in self._standing(len(measured)):
             fit.fit(rows, observed)
-        self.reweigh(measured)
+        self.reweigh(measured, tried)
 
-    def reweigh(self, measured: dict[int, float]) -> None:
+    def reweigh(self, measured: dict[int, float], tried: Rows) -> None:
         """Weigh models and kernels anew, with unchanged coordinates."""
         rows, observed = _fastest(measured, _MOST_WEIGHED)
         scored = []
         for fit in self._standing(len(measured)):
             mean, inputs = fit.inputs()
             seen, residual = _loosened(inputs[rows], observed), observed - mean[rows]
-            parts = self._parts.masks[rows]
+            parts = self._parts.sides[rows]
             choices = dict(_steps(seen, residual, parts))
             found = []
             for steps, cost in choices.items():
-                grid = weigh(_with_steps(seen, parts[:, steps]), residual, _AMPLITUDES, _LENGTHS, _NOISES, USUAL)
+                grid = weigh(with_steps(seen, parts[:, steps]), residual, _AMPLITUDES, _LENGTHS, _NOISES, USUAL)
                 found += [(fit, steps, kernel, score - cost + np.log(fit.machine.weight)) for kernel, score in grid]
             self._evidence[fit.machine.name] = max(score for _, _, _, score in found) - np.log(fit.machine.weight)
             scored += found
         scored.sort(key=lambda entry: -entry[3])
         least = scored[0][3] + np.log(_NEGLIGIBLE)
-        self._kernels = [entry for entry in scored[:_COMPONENTS] if entry[3] >= least]
+        kept = [entry for entry in scored[:_COMPONENTS] if entry[3] >= least]
+        self._kernels = kept + self._rivals(kept, rows, observed, tried)
         self.condition(measured)
+
+    def _rivals(self, kept: list[Entry], rows: Rows, observed: Floats, tried: Rows) -> list[Entry]:
+        """Return the rivals of the kept steps; each has its share of the weight of these steps, with all kernels."""
+        found = []
+        for fit, steps in dict.fromkeys((fit, steps) for fit, steps, _, _ in kept if steps):
+            same = [(kernel, score) for other, those, kernel, score in kept if other is fit and those == steps]
+            whole = float(np.logaddexp.reduce([score for _, score in same]))
+            mean, inputs = fit.inputs()
+            seen = _loosened(inputs[rows], observed)
+            space = Space(mean, inputs, self._parts.sides, tried, rows, observed, seen)
+            for at in range(len(steps)):
+                for rival, share in rivals(space, same[0][0], steps, at):
+                    found.append((fit, rival, same[0][0], whole + float(np.log(share / (1 - share)))))
+        return sorted(found, key=lambda entry: -entry[3])[:_RIVALS]
 
     def _standing(self, measurements: int) -> list[MachineFit]:
         """Return the models that are not refuted; of many measurements the best ones, and the broadest."""
@@ -217,7 +234,7 @@ class Posterior:
         self.components = []
         for (fit, steps, kernel, _), weight in zip(self._kernels, weights.tolist(), strict=True):
             mean, inputs = fit.inputs()
-            inputs = _with_steps(inputs, self._parts.masks[:, steps])
+            inputs = with_steps(inputs, self._parts.sides[:, steps])
             process = GaussianProcess(kernel, _loosened(inputs[rows], observed), observed - mean[rows], distances)
             self.components.append(Component(weight, mean, inputs, process, fit.machine))
 
@@ -263,11 +280,6 @@ def _steps(seen: Inputs, residual: Floats, parts: Bools) -> list[tuple[Steps, fl
     """Return the choices of parts with steps, none among them, and the cost of each."""
     found = [find_steps(seen, residual, parts, kernel) for kernel in _TIGHT]
     return [((), 0.0), *((tuple(steps), cost) for steps, cost in found)]
-
-
-def _with_steps(inputs: Inputs, parts: Bools) -> Inputs:
-    """Return inputs whose linear directions have a step for each of the `parts` (n, s) besides."""
-    return replace(inputs, linear=np.concatenate((inputs.linear, DEVIATION * parts), axis=1)) if parts.size else inputs
 
 
 def _loosened(inputs: Inputs, observed: Floats) -> Inputs:

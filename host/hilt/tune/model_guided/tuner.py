@@ -154,7 +154,7 @@ class HiltTuner:
         if self._outcomes:
             rows = np.array(list(self._outcomes), dtype=np.int64)
             self._validity.learn(rows, np.array(list(self._outcomes.values())))
-            self._latencies.learn(new, self._measured)
+            self._latencies.learn(new, self._measured, rows)
         self._view = self._validities = None
 
     @on_one_thread
