@@ -147,16 +147,18 @@ def test_context_relations_by_the_formula() -> None:
     columns = some(20, seed=7)
     context = loop_context(C5, PYNQ, columns)
     found = context_relation_features(C5, PYNQ, columns)
-    assert found.values.shape[1] == len(RELATIONS) * len(THRESHOLDS)
+    assert found.values.shape[1] == len(RELATIONS) * len(THRESHOLDS) * 2
     for row in range(20):
         z = context.values[row]
         expected = []
         for i, j in RELATIONS:
             zi, zj = z[:, context.names.index(i)], z[:, context.names.index(j)]
             for beta in THRESHOLDS:
-                below = [float(zi[k]) for k in range(len(z)) if zj[k] < beta]
-                expected.append(math.log2(1 + max(below)) if below else 0.0)
-        np.testing.assert_allclose(found.values[row], expected, rtol=1e-5)
+                below = [(float(zi[k]), float(zj[k])) for k in range(len(z)) if zj[k] < beta]
+                expected.append(math.log2(1 + max(value for value, _ in below)) if below else 0.0)
+                nearest = max((other for _, other in below), default=beta)
+                expected.append(math.log2((1 + beta) / (1 + nearest)))
+        np.testing.assert_allclose(found.values[row], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_context_relations_compare_different_workloads() -> None:

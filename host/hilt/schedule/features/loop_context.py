@@ -18,8 +18,8 @@ from hilt.schedule.loops import LOOPS
 from hilt.schedule.workload import Conv2d
 from hilt.vta.accelerator import Accelerator
 
-THRESHOLDS = 2.0 ** np.arange(0, 32, 2)
-"""beta: log2-spaced, from one to more than any layer touches."""
+THRESHOLDS = 2.0 ** np.arange(24)
+"""beta: every power of two, from one to more than any loop of a layer touches or turns."""
 
 RELATIONS = tuple(
     pair
@@ -76,16 +76,23 @@ def ast_features(workload: Conv2d, accelerator: Accelerator, columns: Mapping[st
 
 
 def context_relation_features(workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, ArrayLike]) -> Features:
-    """R_t^(ij) = max of Z_ki over the loops k with Z_kj < beta_t, as log2(1 + R), 0 if there is no such loop.
+    """R_t^(ij) = max of Z_ki over the loops k with Z_kj < beta_t, as log2(1 + R), and how far below beta_t they are.
 
-    For RELATIONS (i, j) and THRESHOLDS beta, named as `inp.touched|top_down<16`.
+    The distance is that of the largest such Z_kj, in powers of two. Without such a loop both are 0. For RELATIONS
+    (i, j) and THRESHOLDS beta, named as `inp.touched|top_down<16`, and with `:distance` besides.
     """
     context = loop_context(workload, accelerator, columns)
     by_name = {name: context.values[:, :, place] for place, name in enumerate(context.names)}
-    found = np.empty((len(context.values), len(RELATIONS), len(THRESHOLDS)), dtype=np.float32)
+    found = np.empty((len(context.values), len(RELATIONS), len(THRESHOLDS), 2), dtype=np.float32)
     for place, (i, j) in enumerate(RELATIONS):
         scaled = np.log2(1 + by_name[i])
         for step, threshold in enumerate(THRESHOLDS):
-            found[:, place, step] = np.where(by_name[j] < threshold, scaled, 0).max(axis=1)
-    names = tuple(f"{i}|{j}<{threshold:.0f}" for i, j in RELATIONS for threshold in THRESHOLDS)
+            below = by_name[j] < threshold
+            found[:, place, step, 0] = np.where(below, scaled, 0).max(axis=1)
+            nearest = np.where(below, by_name[j], 0).max(axis=1)
+            distance = np.log2((1 + threshold) / (1 + nearest))
+            found[:, place, step, 1] = np.where(below.any(axis=1), distance, 0)
+    names = tuple(
+        f"{i}|{j}<{threshold:.0f}{part}" for i, j in RELATIONS for threshold in THRESHOLDS for part in ("", ":distance")
+    )
     return Features(names, found.reshape(len(found), -1))
