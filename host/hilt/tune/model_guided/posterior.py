@@ -21,7 +21,7 @@ from hilt.tune.model_guided.initial_design import Hypotheses
 from hilt.tune.model_guided.machines import Machine
 from hilt.tune.model_guided.parts import Parts
 from hilt.tune.model_guided.shortlist import RowPrediction
-from hilt.tune.model_guided.steps import Space, Steps, find_steps, rivals, with_steps
+from hilt.tune.model_guided.steps import MeasuredCandidates, Steps, find_steps, rivals, with_steps
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -208,7 +208,7 @@ class Posterior:
             whole = float(np.logaddexp.reduce([score for _, score in same]))
             mean, inputs = fit.inputs()
             seen = _loosened(inputs[rows], observed)
-            space = Space(mean, inputs, self._parts.sides, tried, rows, observed, seen)
+            space = MeasuredCandidates(mean, inputs, self._parts.sides, tried, rows, observed, seen)
             for at in range(len(steps)):
                 for rival, share in rivals(space, same[0][0], steps, at):
                     found.append((fit, rival, same[0][0], whole + float(np.log(share / (1 - share)))))

@@ -39,7 +39,7 @@ def with_steps(inputs: Inputs, sides: Bools) -> Inputs:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class StepEvidence:
     """The evidence for one more step beside other ones, given measurements."""
 
     gain: Floats
@@ -50,7 +50,7 @@ class Evidence:
     """Most probable weights of the inputs' linear directions beside a step on each side, (directions, sides)."""
 
     @classmethod
-    def of(cls, inputs: Inputs, residual: Floats, sides: Bools, kernel: Kernel) -> Evidence:
+    def of(cls, inputs: Inputs, residual: Floats, sides: Bools, kernel: Kernel) -> StepEvidence:
         """Weigh a step on each of the `sides` (n, sides); `inputs` and `residual` (n,) are the measurements'."""
         columns = sides.astype(np.float64)
         covariance = kernel.between(inputs, inputs)
@@ -74,7 +74,7 @@ def find_steps(inputs: Inputs, residual: Floats, sides: Bools, kernel: Kernel) -
     penalty = float(np.log(max(patterns, 1)))
     chosen: list[int] = []
     while len(chosen) < _MOST and sides.shape[1]:
-        evidence = Evidence.of(with_steps(inputs, sides[:, chosen]), residual, sides, kernel)
+        evidence = StepEvidence.of(with_steps(inputs, sides[:, chosen]), residual, sides, kernel)
         best = int(np.argmax(evidence.gain))
         if evidence.gain[best] <= penalty:
             break
@@ -83,7 +83,7 @@ def find_steps(inputs: Inputs, residual: Floats, sides: Bools, kernel: Kernel) -
 
 
 @dataclass(frozen=True)
-class Space:
+class MeasuredCandidates:
     """All candidates, and those that were measured."""
 
     mean: Floats
@@ -99,7 +99,7 @@ class Space:
     """The inputs of `rows`, with the errors of measurements."""
 
 
-def rivals(space: Space, kernel: Kernel, steps: Steps, at: int) -> list[tuple[Steps, float]]:
+def rivals(space: MeasuredCandidates, kernel: Kernel, steps: Steps, at: int) -> list[tuple[Steps, float]]:
     """Return steps with another side in place of `steps[at]`, and the share of the evidence for each, below 1 in all.
 
     The sides explain the measurements about as well, and each makes another untried candidate the best.
@@ -107,7 +107,7 @@ def rivals(space: Space, kernel: Kernel, steps: Steps, at: int) -> list[tuple[St
     others = steps[:at] + steps[at + 1 :]
     seen = with_steps(space.seen, space.sides[space.rows][:, others])
     residual = space.observed - space.mean[space.rows]
-    evidence = Evidence.of(seen, residual, space.sides[space.rows], kernel)
+    evidence = StepEvidence.of(seen, residual, space.sides[space.rows], kernel)
     order = np.argsort(-evidence.gain, kind="stable")[:_MOST_SIDES]
     order = order[evidence.gain[order] >= evidence.gain[steps[at]] - _LESS_LIKELY]
     order = np.concatenate(([steps[at]], order[order != steps[at]])).astype(np.int64)

@@ -6,7 +6,7 @@ import pytest
 from hilt.tune.model_guided.candidates import candidates_of
 from hilt.tune.model_guided.gaussian_process import Inputs, Kernel
 from hilt.tune.model_guided.parts import Parts
-from hilt.tune.model_guided.steps import Space, find_steps, rivals
+from hilt.tune.model_guided.steps import MeasuredCandidates, find_steps, rivals
 from hilt_experiments.datasets import subject
 from hilt_experiments.problem import SharedTuningProblem
 from hilt_experiments.side_worlds import side_worlds
@@ -80,7 +80,7 @@ def test_rivals_are_the_cuts_between_measured_values_that_make_another_row_the_b
     kernel = Kernel(amplitude=0.003, length=1.0, noise=0.001)
     chosen, _ = find_steps(inputs[rows], observed - mean[rows], sides[rows], kernel)
     assert chosen == [4]  # below 5
-    found = rivals(Space(mean, inputs, sides, rows, rows, observed, inputs[rows]), kernel, (4,), 0)
+    found = rivals(MeasuredCandidates(mean, inputs, sides, rows, rows, observed, inputs[rows]), kernel, (4,), 0)
     assert [steps for steps, _ in found] == [(7,), (6,)]  # below 8 or 9 row 7 is the best, below 7 row 6
     assert [share for _, share in found] == pytest.approx([2 / 5, 1 / 5], rel=1e-3)
 
