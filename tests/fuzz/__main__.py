@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz [frames|bundles] [COUNT] [SEED]`: a million frames, or a hundred thousand bundles."""
+"""`python -m tests.fuzz [frames|bundles|networks] [COUNT] [SEED]`: a million, a hundred thousand, or a thousand."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import time
 
 from tests.fuzz.bundles import MOST_TIMES_DECLARED, BundleStatistics, fuzz_one, seeds
 from tests.fuzz.frames import MOST_BYTES, fuzz
+from tests.fuzz.networks import NetworkStatistics, try_one
 
-FRAMES = 1_000_000
-BUNDLES = 100_000
+COUNTS = {"frames": 1_000_000, "bundles": 100_000, "networks": 1000}
 _MEMORY_BYTES = 4 << 30
 """A mutant that asks for more gets MemoryError, and not this machine."""
 
@@ -18,10 +18,8 @@ _MEMORY_BYTES = 4 << 30
 def main() -> int:
     arguments = sys.argv[1:]
     kind = arguments.pop(0) if arguments and not arguments[0].isdigit() else "frames"
-    count, seed = (
-        int(each) for each in (*arguments, *(str(BUNDLES if kind == "bundles" else FRAMES), "1")[len(arguments) :])
-    )
-    return bundles(count, seed) if kind == "bundles" else frames(count, seed)
+    count, seed = (int(each) for each in (*arguments, *(str(COUNTS[kind]), "1")[len(arguments) :]))
+    return {"frames": frames, "bundles": bundles, "networks": networks}[kind](count, seed)
 
 
 def frames(count: int, seed: int) -> int:
@@ -56,6 +54,23 @@ def bundles(count: int, seed: int) -> int:
     for violation in statistics.violations:
         print(violation)
     return 1 if statistics.violations or statistics.most_times_declared > MOST_TIMES_DECLARED else 0
+
+
+def networks(count: int, seed: int) -> int:
+    """Make networks and print the statistics; network k of seed s is s/k. Returns the exit code."""
+    began, statistics = time.process_time(), NetworkStatistics()
+    for number in range(count):
+        try_one(seed, number, statistics)
+        if (number + 1) % 100 == 0:
+            print(f"{number + 1}: {len(statistics.wrong)} wrong", flush=True)
+    refused = ", ".join(f"{count} {kind}" for kind, count in sorted(statistics.refused.items())) or "none"
+    print(
+        f"{statistics.networks} networks, seed {seed}, {time.process_time() - began:.0f} s of processor time: "
+        f"{statistics.tensors} tensors compared, refused: {refused}; {len(statistics.wrong)} wrong"
+    )
+    for wrong in statistics.wrong:
+        print(wrong)
+    return 1 if statistics.wrong else 0
 
 
 if __name__ == "__main__":

@@ -1,0 +1,16 @@
+"""A few of the networks of `python -m tests.fuzz networks`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fuzz.networks import fuzz_networks
+
+pytestmark = pytest.mark.slow
+
+
+def test_random_networks_run_as_their_references() -> None:
+    statistics = fuzz_networks(10, seed=1)
+    assert statistics.wrong == []
+    assert not statistics.refused and statistics.tensors > 60, statistics
+    assert {"conv2d", "table", "upsample"} <= set(statistics.operators)
