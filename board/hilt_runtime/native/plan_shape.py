@@ -140,6 +140,8 @@ def _pad(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
         begins[axis], ends[axis] = pads[place], pads[place + len(axes)]
     if min([*begins, *ends]) < 0:
         raise NotNativeError("pads below 0")
+    if attributes.get("mode", "constant") != "constant":
+        return [_repeated(builder, data, list(zip(begins, ends)), attributes["mode"])]
     shape = [before + size + after for before, size, after in zip(begins, data.shape, ends)]
     out, strides = builder.new(shape, data.dtype), strides_of(shape)
     bits = int.from_bytes(np.full(1, value, data.dtype).tobytes(), "little")
@@ -149,14 +151,24 @@ def _pad(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
     return [out]
 
 
+def _repeated(builder: Builder, data: Any, widths: Sequence[Tuple[int, int]], mode: str) -> Any:
+    """Return data padded with its own elements, in numpy's or ONNX's mode reflect, edge or wrap."""
+    for axis, (begin, end) in enumerate(widths):
+        if begin or end:
+            places = np.pad(np.arange(data.shape[axis]), (begin, end), mode=mode)  # type: ignore[call-overload]
+            shape = [*data.shape[:axis], places.size, *data.shape[axis + 1 :]]
+            out = builder.new(shape, data.dtype)
+            take(builder, data, builder.constant(places.astype(np.int64)), axis, out)
+            data = out
+    return data
+
+
 def _pads_of(builder: Builder, inputs: Inputs, attributes: Attributes) -> Tuple[List[int], List[int], Any]:
     """Return the pads (all begins, then all ends), their axes and the value, of hilt's own pad or ONNX's."""
     data, *_ = inputs
     every_axis = list(range(data.ndim))
     if "pads" in attributes:
         return list(attributes["pads"]), every_axis, attributes["value"]
-    if attributes.get("mode", "constant") != "constant":
-        raise NotNativeError("a pad that is not constant")
     _, pads, value, axes = [*inputs, None, None][:4]
     pads = builder.values(pads, "its pads")
     axes = every_axis if axes is None else builder.values(axes, "its axes")

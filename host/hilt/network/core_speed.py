@@ -190,7 +190,8 @@ def node_work(graph: Graph, node: Node) -> StepWork:
         elements = max((tensor.size for tensor in inputs), default=elements)
     op, moved = node.op, _moved_bytes((*inputs, *outputs), constants)
     if node.op in _RECURRENT and len(constants) > 1:
-        recurrence = constants[1]
+        recurrence = constants[1]  # (directions, gates * hidden, hidden)
+        elements = math.prod(inputs[0].shape[:2]) * recurrence.shape[0] * recurrence.shape[2]
         op = f"{node.op} int8" if recurrence.dtype == "int8" else node.op
         if recurrence.nbytes > _SMALLEST_CACHE:  # it is read again for each step
             moved += recurrence.nbytes * (int(inputs[0].shape[0]) - 1)

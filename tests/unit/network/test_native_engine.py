@@ -98,6 +98,8 @@ def test_transposes_slices_and_joins(shape: list[int], seed: int) -> None:
     assert assert_native_equals_numpy("Gather", [data, indices], {"axis": axis})
     pads = random.integers(0, 3, 2 * len(shape)).tolist()
     assert assert_native_equals_numpy("pad", [data], {"pads": pads, "value": -5})
+    for mode in ("reflect", "edge", "wrap"):
+        assert assert_native_equals_numpy("Pad", [data, np.array(pads)], {"mode": mode})
 
 
 @examples

@@ -50,3 +50,13 @@ def test_a_nodes_work_is_its_elements_bytes_and_products() -> None:
     graph = Graph("g", ("x",), ("z",), nodes, tensors, {"w": np.zeros((16, 8, 3, 3), np.int8)})
     assert node_work(graph, nodes[0]) == StepWork("conv2d", 256, 128 + 256 + 1152, 256 * 72)
     assert node_work(graph, nodes[1]) == StepWork("max_pool", 256, 256 + 64)
+
+
+def test_the_last_states_of_a_recurrence_are_no_further_elements() -> None:
+    tensors = {name: Tensor(name, shape, "float32") for name, shape in (("x", (3, 1, 8)), ("y", (3, 2, 1, 16)))}
+    tensors |= {name: Tensor(name, (2, 1, 16), "float32") for name in ("h", "c")}
+    constants = {"w": np.zeros((2, 64, 8), np.float32), "r": np.zeros((2, 64, 16), np.float32)}
+    for outputs in (("y",), ("y", "h", "c"), ("", "h", "c")):
+        node = Node("n", "LSTM", ("x", "w", "r"), outputs, {"direction": "bidirectional"})
+        work = node_work(Graph("g", ("x",), outputs[-1:], (node,), tensors, constants), node)
+        assert (work.elements, work.macs) == (3 * 2 * 16, 3 * 2 * 64 * (8 + 16))
