@@ -33,6 +33,8 @@ class BenchSettings:
     seeds: int | None = None
     workloads: tuple[str, ...] | None = None
     full: bool = False
+    quick: bool = False
+    """The small size of the catalogue; `full` is False then."""
     jobs: int = 0
     checks: str | None = None
     tuners: tuple[str, ...] = ()
@@ -66,6 +68,8 @@ class Bench:
     written: list[Path] = field(default_factory=list)
     summary: list[dict[str, Any]] = field(default_factory=list)
     """A row for each tuner and place, for the terminal's table: see `summary_row` of hilt_experiments.headline."""
+    seed_rows: list[dict[str, Any]] = field(default_factory=list)
+    """A row for each run of a tuner on a dataset, for seeds.csv."""
     _started: float = field(default_factory=time.time)
 
     def __post_init__(self) -> None:
@@ -137,6 +141,7 @@ class Bench:
         results: dict[str, list[Runs]] = {}
         for runs in perform(cells, seeds, self.settings.jobs, self.report):
             results.setdefault(runs.cell.contender.label, []).append(runs)
+            self.seed_rows += runs.seed_rows()
         return results
 
     def those_here(self, contenders: Iterable[Contender]) -> list[Contender]:
@@ -194,7 +199,9 @@ class Bench:
         self.comparisons.append(ClaimComparison(claim, paper, ours, note))
 
     def finish(self) -> None:
-        """Write the comparisons, with the settings, time, place and versions of the run."""
+        """Write the comparisons, with the settings, time, place and versions of the run, and a row for each seed."""
+        if self.seed_rows:
+            self.table("seeds", self.seed_rows)
         about = {
             "experiment": self.name,
             "settings": asdict(self.settings),

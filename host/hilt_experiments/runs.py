@@ -108,6 +108,17 @@ class Runs:
         ends = np.array([self.indices.shape[1] if each is None else each for each in until])
         return np.asarray((went & (np.arange(self.indices.shape[1]) < ends[:, None])).sum(axis=1))
 
+    def seed_rows(self) -> list[dict[str, Any]]:
+        """Return a row for each run: trials to within 5, 1 and 0 % (None if it never came there), and invalid ones."""
+        reached = {f"to_{share:.0%}": self.trials_to(share) for share in (0.05, 0.01, 0.0)}
+        facts = {"dataset": self.cell.subject.name, "tuner": self.cell.contender.label}
+        held, invalid = (self.indices >= 0).sum(axis=1), self.invalid_share()
+        return [
+            {**facts, "seed": int(seed), **{name: trials[run] for name, trials in reached.items()}}
+            | {"trials": int(held[run]), "invalid_share": round(float(invalid[run]), 5)}
+            for run, seed in enumerate(self.seeds)
+        ]
+
     def take(self, count: int) -> Runs:
         """Return the runs of the first `count` seeds."""
         chosen = {name: values[:count] for name, values in self.seconds.items()}

@@ -20,11 +20,15 @@ if TYPE_CHECKING:
     from hilt_experiments.bench import BenchSettings
     from hilt_experiments.catalogue import Experiment
 
+_ALL = "all"
+_QUICK_MINUTES = 30.0
 _WITH_ADDED_TUNERS = ("trials", "mismatch")
 _WITH_DRAWN_WORLDS = ("foreign", "certainty", "sides")
 
 
-Names = Annotated[list[str] | None, typer.Argument(help="Experiments of `hilt bench --list`.")]
+Names = Annotated[
+    list[str] | None, typer.Argument(help="Experiments of `hilt bench --list`; `all`: each of them, and a page.")
+]
 ListAll = Annotated[bool, typer.Option("--list", help="List the experiments and their minutes.")]
 Seeds = Annotated[int | None, typer.Option(min=1, help="Runs of each tuner on each dataset.")]
 Workloads = Annotated[str | None, typer.Option(metavar="A,B", help="Only these, of those that it has.")]
@@ -37,6 +41,11 @@ WorldSeed = Annotated[
     typer.Option(min=0, help="Seed of the generator of worlds (experiments foreign, certainty and sides)."),
 ]
 Full = Annotated[bool, typer.Option("--full", help="As many runs and trials as the paper made.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Few runs of few layers; `all` takes half an hour.")]
+Minutes = Annotated[
+    float | None,
+    typer.Option(min=0, help="Of `all`: begin no experiment after as many; the same command goes on. 30 with --quick."),
+]
 OneLevel = Annotated[
     str | None,
     typer.Option(help="Only this level of checks, of those that it has: tvm or compiler."),
@@ -56,6 +65,8 @@ def bench(
     tuner: AddedTuners = None,
     seed: WorldSeed = None,
     full: Full = False,
+    quick: Quick = False,
+    minutes: Minutes = None,
     checks: OneLevel = None,
     jobs: Jobs = 0,
     output: Output = None,
@@ -77,17 +88,52 @@ def bench(
         return
     if not names:
         raise typer.BadParameter("name an experiment; --list shows them")
-    wanted = {name: experiment(name) for name in names}
+    if full and quick:
+        raise typer.BadParameter("--full and --quick are two sizes; give one")
     chosen = tuple(workloads.split(",")) if workloads else None
-    if tuner and (others := [name for name in names if name not in _WITH_ADDED_TUNERS]):
-        raise typer.BadParameter(f"--tuner is for {' and '.join(_WITH_ADDED_TUNERS)}, not for {others[0]}")
-    if seed is not None and (others := [name for name in names if name not in _WITH_DRAWN_WORLDS]):
-        raise typer.BadParameter(f"--seed is for {', '.join(_WITH_DRAWN_WORLDS)}, not for {others[0]}")
-    settings = BenchSettings(seeds, chosen, full, jobs, checks, tuple(map(canonical_tuner, tuner or [])), seed)
+    added = tuple(map(canonical_tuner, tuner or []))
+    settings = BenchSettings(seeds, chosen, full, quick, jobs, checks, added, seed)
     folder = output or paths.home() / "experiments"
+    if names == [_ALL]:
+        _everything(settings, folder / _ALL, minutes, as_json)
+        return
+    _refuse_others(names, settings, minutes)
+    wanted = {name: experiment(name) for name in names}
     results = {name: _held(name, entry, settings, folder / name, as_json) for name, entry in wanted.items()}
     if as_json:
         print_json(results, "bench")
+
+
+def _refuse_others(names: list[str], settings: BenchSettings, minutes: float | None) -> None:
+    """Raise BadParameter for an option that one of the experiments does not have."""
+    if settings.tuners and (others := [name for name in names if name not in _WITH_ADDED_TUNERS]):
+        raise typer.BadParameter(f"--tuner is for {' and '.join(_WITH_ADDED_TUNERS)}, not for {others[0]}")
+    if settings.seed is not None and (others := [name for name in names if name not in _WITH_DRAWN_WORLDS]):
+        raise typer.BadParameter(f"--seed is for {', '.join(_WITH_DRAWN_WORLDS)}, not for {others[0]}")
+    if minutes is not None:
+        raise typer.BadParameter(f"--minutes is for {_ALL}, which no other experiment stands beside")
+
+
+def _everything(settings: BenchSettings, folder: Path, minutes: float | None, as_json: bool) -> None:
+    """Hold all experiments, and print how many claims are reproduced and where the page is."""
+    from collections import Counter
+    from dataclasses import asdict
+
+    from hilt_experiments.catalogue import EXPERIMENTS
+    from hilt_experiments.everything import Everything
+
+    if settings.workloads or settings.seeds or settings.checks or settings.tuners or settings.seed is not None:
+        raise typer.BadParameter(f"{_ALL} has the sizes --quick, --full and the usual one, and no other selection")
+    if minutes is None:
+        minutes = _QUICK_MINUTES if settings.quick else float("inf")
+    until = time.monotonic() + 60 * minutes
+    made = Everything(settings, output_folder(folder), lambda line: typer.echo(line, err=True), until, EXPERIMENTS)
+    judgements = made.run()
+    counts = Counter(str(each.state) for each in judgements)
+    typer.echo(", ".join(f"{count} {state}" for state, count in counts.most_common()), err=as_json)
+    typer.echo(f"The page is {folder / 'page.html'}.", err=as_json)
+    if as_json:
+        print_json({"folder": str(folder), "claims": [asdict(each) for each in judgements]}, "bench")
 
 
 def _list(as_json: bool) -> None:
@@ -119,7 +165,7 @@ def _held(name: str, entry: Experiment, settings: BenchSettings, output: Path, a
 
     started = time.monotonic()
     folder = output_folder(output)
-    held = Bench(name, settings, folder, lambda line: typer.echo(line, err=True))
+    held = Bench(name, entry.sized(settings), folder, lambda line: typer.echo(line, err=True))
     entry.hold(held)
     if held.summary and not as_json:
         _print_summary(held.summary)

@@ -16,7 +16,11 @@ _SUFFIX = ".npz"
 
 
 class MissingDatasetError(DatasetError):
-    """A dataset that was not built, or was built of something else than is here now."""
+    """A dataset that was not built, or was built of something else than is here now; `subject` if its key is known."""
+
+    def __init__(self, message: str, subject: DatasetKey | None = None) -> None:
+        super().__init__(message)
+        self.subject = subject
 
 
 class DatasetStore:
@@ -57,8 +61,8 @@ class DatasetStore:
         outdated = sorted(self.folder.glob(f"{_escaped(_file_name(subject.name))}.*{_SUFFIX}"))
         if outdated:
             differences = _differences(Dataset.read(outdated[-1]), subject)
-            raise MissingDatasetError(f"dataset {subject.name} is of something else: {differences}; {how}")
-        raise MissingDatasetError(f"there is no dataset {subject.name}; {how}")
+            raise MissingDatasetError(f"dataset {subject.name} is of something else: {differences}; {how}", subject)
+        raise MissingDatasetError(f"there is no dataset {subject.name}; {how}", subject)
 
     def paths(self) -> list[Path]:
         return sorted(self.folder.glob(f"[!.]*{_SUFFIX}"))
