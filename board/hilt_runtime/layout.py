@@ -18,12 +18,18 @@ def channels_first(data: Any) -> Any:
     return data.transpose(0, 3, 1, 2)
 
 
+def bands(height: int, lanes: int) -> int:
+    """Return the rows of each band of one image, the last one perhaps in part."""
+    return -(-height // lanes)
+
+
 def pack(data: Any, packed: Any) -> None:
     """Write an int8 tensor in VTA's layout.
 
     (N, C, H, W) or (M, K) goes into `packed` (N/batch, C/block, H, W, batch, block), with zeros after the tensor's
-    channels and images.
+    channels and images. One image goes into a lower `packed` in bands: lane k has the rows from k * height on.
     """
+    data = _in_bands(data, packed)
     images, channels, height, width = four(data.shape)
     outer, inner, _, _, batch, block = packed.shape
     if (outer * batch, inner * block) != (images, channels):
@@ -40,6 +46,7 @@ def fold(data: Any, packed: Any, kernel: int, stride: int, left: int) -> None:
 
     Channel k * C + c of column j is channel c of column j * stride + k - left, zero outside of the tensor.
     """
+    data = _in_bands(data, packed)
     images, channels, _, width = data.shape
     batch, block = packed.shape[4:]
     columns = packed.shape[3]
@@ -58,9 +65,23 @@ def fold(data: Any, packed: Any, kernel: int, stride: int, left: int) -> None:
                 packed[outer, place, :, begin:end, inner, lane] = source[:, : end - begin]
 
 
+def _in_bands(data: Any, packed: Any) -> Any:
+    """Return one image as an image for each of its bands, if `packed` is lower than it; else the tensor itself."""
+    images, channels, height, width = four(data.shape)
+    band, lanes = packed.shape[2], packed.shape[4]
+    if height == band:
+        return data
+    whole = np.zeros((images * channels, lanes * band, width), dtype=data.dtype)
+    whole[:, :height] = data.reshape(images * channels, height, width)
+    return whole.reshape(channels, lanes, band, width).transpose(1, 0, 2, 3)
+
+
 def unpack(packed: Any, shape: Sequence[int]) -> Any:
     """Return the tensor of `shape` that lies in `packed`."""
     images, channels, height, width = four(shape)
-    outer, inner, _, _, batch, block = packed.shape
+    outer, inner, band, _, batch, block = packed.shape
+    if height != band:
+        image = packed[0].transpose(0, 4, 3, 1, 2).reshape(inner * block, batch * band, width)
+        return np.array(image[:channels, :height], order="C").reshape(tuple(shape))
     whole = packed.transpose(0, 4, 1, 5, 2, 3).reshape(outer * batch, inner * block, height, width)
     return np.array(whole[:images, :channels], order="C").reshape(tuple(shape))  # no view of the memory

@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, Mapping, Tuple
 import numpy as np
 
 from hilt_runtime import isa, operators
+from hilt_runtime.layout import bands
 from hilt_runtime.memory_check import check_apart, check_programs
 from hilt_runtime.program_check import InstructionSet, ProgramCheckError
 
@@ -117,6 +118,7 @@ _TARGET_OPTIONS: Dict[str, _Check] = {
     "register_base": _is_integer(0, (1 << 40) - 1),
     "table": lambda value: isinstance(value, bool),
     "window": lambda value: isinstance(value, bool),
+    "bands": lambda value: isinstance(value, bool),
     "identity": _is_list(_is_integer(0, (1 << 32) - 1), 3),
 }
 _TENSOR: Dict[str, _Check] = {"name": _is_text, "shape": _shape, "dtype": lambda value: value in _DTYPES}
@@ -181,7 +183,7 @@ def _machine(target: Mapping[str, Any]) -> InstructionSet:
     for name, check in _TARGET_OPTIONS.items():
         _require(name not in target or check(target[name]), "the target has no {} that can be".format(name))
     try:
-        features = target.get("table", False), target.get("window", False)
+        features = [target.get(name, False) for name in ("table", "window", "bands")]
         machine = InstructionSet(isa.geometry(target["parameters"]), target["isa"], *features)
         bit = machine.dram_base_bit
     except (isa.ParametersError, isa.FieldOverflowError) as error:
@@ -251,6 +253,8 @@ def _check_packed(manifest: Mapping[str, Any], buffer: str, shape: List[int], na
     outer, inner, height, width, batch, block = manifest["buffers"][buffer]["shape"]
     there = [outer * batch, inner * block, height, width]
     given = [*shape, 1, 1][:4]
+    if given[0] == 1 and height == bands(given[2], batch):  # of one image in bands
+        there[2] = given[2]
     fits = 2 <= len(shape) <= 4 and given[2:] == there[2:] and given[0] <= there[0] and given[1] <= there[1]
     _require(fits, "{} has shape {}, its buffer holds {}".format(name, shape, there))
 

@@ -1,4 +1,4 @@
-"""The named choices of a run that every layer shares: check level and space kind. Imports nothing of hilt."""
+"""The named choices that every layer shares: check level, space kind, aim of a compilation. Imports nothing of hilt."""
 
 from __future__ import annotations
 
@@ -16,6 +16,15 @@ class CheckLevel(StrEnum):
     """The configurations that TVM v0.9 would compile and run."""
     OFF = "off"
     """Every configuration that can be written down as a program."""
+
+
+class Aim(StrEnum):
+    """The aim of a compilation, where a board has batch lanes."""
+
+    LATENCY = "latency"
+    """The lanes hold bands of one image."""
+    THROUGHPUT = "throughput"
+    """The lanes hold the model's images."""
 
 
 class SpaceName(StrEnum):

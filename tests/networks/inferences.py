@@ -29,6 +29,7 @@ from hilt.network.processor_time import modelled_time
 from hilt.network.profile import profile
 from hilt.network.quantize.quantizer import quantise
 from hilt.network.random_inputs import random_arrays
+from hilt.network.target import aimed
 from hilt.network.tflite.convert import load_tflite
 from hilt_runtime import Network, read_bundle
 from hilt_runtime.device import VtaDevice
@@ -45,7 +46,7 @@ _TIMED = 9
 def measure(name: str, folder: Path, board: str) -> dict[str, Any]:
     """Return the figures of a network of the zoo, or of OWN, on a virtual board, in microseconds."""
     graph = _quantised(*_own(OWN[name]) if name in OWN else _of_the_zoo(name, folder))
-    data = compile_network(graph, target_of(board)).data
+    data = compile_network(graph, aimed(target_of(board), graph, None)).data
     manifest = read_bundle(data, name).manifest
     found: dict[str, Any] = {
         "name": name,

@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 import numpy as np
 
 from hilt_runtime.layout import channels_first, four
+from hilt_runtime.native.bands import apart, joined
 from hilt_runtime.native.plans import execute, plan_operator
 from hilt_runtime.native.steps import Builder, NotNativeError, copy, strides_of
 
@@ -72,27 +73,36 @@ class InferencePlan:
         if data.dtype != np.int8 or packed.dtype != np.int8:
             raise NotNativeError("a tensor that is not int8")
         outer, inner, height, width, batch, block = packed.shape
-        last = "channels_last" in step
+        last, before = "channels_last" in step, len(self.builder.records)
         images, channels, rows, columns = four(channels_first(data).shape if last else data.shape)
-        if rows != height or (columns != width and "fold" not in step):
+        if columns != width and "fold" not in step:
             raise NotNativeError("a tensor of another size than its buffer")
+        if rows != height:
+            data, images, rows = apart(self.builder, data, height, batch, last), batch, height
         if "fold" in step:
             fold = step["fold"]
             numbers = [images, channels, rows, columns, outer, inner, width, batch, block]
             numbers += [fold["kernel"], fold["stride"], fold["left"], 0, rows, last]
-            self._native("fold", [data, packed], numbers)
+            self._native("fold", [data, packed], numbers, before)
             return
-        self._native("pack", [data, packed], [images, channels, rows * columns, outer, inner, batch, block, last])
+        numbers = [images, channels, rows * columns, outer, inner, batch, block, last]
+        self._native("pack", [data, packed], numbers, before)
 
     def add_unpack(self, step: Step) -> None:
         """Add and run the reading back of a tensor. Raises NotNativeError."""
         packed, shape = self._packed[step["buffer"]], step["shape"]
         outer, inner, height, width, batch, block = packed.shape
         images, channels, rows, columns = four(shape)
-        if (rows, columns) != (height, width):
+        if columns != width:
             raise NotNativeError("a tensor of another size than its buffer")
-        out = self.builder.new(shape, np.int8)
-        self._native("unpack", [packed, out], [images, channels, rows * columns, outer, inner, batch, block])
+        before, banded = len(self.builder.records), rows != height
+        parts = (batch, channels, height, columns) if banded else shape
+        out = self.builder.new(parts, np.int8)
+        numbers = [batch if banded else images, channels, height * columns, outer, inner, batch, block]
+        self.builder.step("unpack", [packed, out], numbers)
+        if banded:
+            out = joined(self.builder, out, shape)
+        self._run_new(before)
         self.values[step["tensor"]] = out
 
     def add_operator(self, step: Step, compute: Compute) -> None:
@@ -151,8 +161,8 @@ class InferencePlan:
         self.add_call(call)
         self.values.update(zip(names, outputs))
 
-    def _native(self, kernel: str, arrays: Sequence[Any], numbers: Sequence[int]) -> None:
-        before = len(self.builder.records)
+    def _native(self, kernel: str, arrays: Sequence[Any], numbers: Sequence[int], before: int) -> None:
+        """Add a record behind those from `before` on, and run them. Raises NotNativeError."""
         self.builder.step(kernel, arrays, numbers)
         self._run_new(before)
 

@@ -35,6 +35,7 @@ from hilt.network.processor_time import processor_time
 from hilt.network.profile import Profile, profile
 from hilt.network.random_inputs import random_inputs
 from hilt.network.reference import evaluate
+from hilt.network.target import CompileTarget, aimed
 from hilt.network.verified_inference import verify_inference
 from hilt.network.verify import Verified, compare
 from hilt.report.campaign_inference import INFERENCE
@@ -172,7 +173,7 @@ def end_with_bundle(
         stage = NumberedPhases(phases, _PHASES)
         stage.next("the board's processor")
         measure_processor(runner)
-        target = target_of(board)
+        target = aimed(target_of(board), graph, None)
 
         def compiled(words: str, tuned: Tuned, by_node: ByNode | None = None) -> Compiled:
             stage.next(words)
@@ -181,7 +182,7 @@ def end_with_bundle(
 
         fallback = compiled("fallback bundle", tuned_schedules(store, campaign, fallback=True))
         stage.next("layers in the network")
-        measured = _measure_layers(graph, fallback, candidates, runner, stage)
+        measured = _measure_layers(graph, fallback, candidates, target, runner, stage)
         bundles = {
             chosen: compiled(f"bundle of {words}", candidates, _fastest(measured, most))
             for words, chosen, most in _BUNDLES
@@ -210,14 +211,13 @@ def _fastest(measured: Mapping[str, Sequence[Measured]], most: int) -> ByNode:
 
 
 def _measure_layers(
-    graph: Graph, compiled: Compiled, tuned: Tuned, runner: BoardRunner, phases: Phases
+    graph: Graph, compiled: Compiled, tuned: Tuned, target: CompileTarget, runner: BoardRunner, phases: Phases
 ) -> dict[str, list[Measured]]:
     """Return each layer's schedules with their microseconds as the network runs them, fastest first, by node.
 
     Layers of one form are measured once. A schedule that leaves no room for a residual is left out.
     """
     forms = {form for placement in compiled.placements if (form := form_of(placement)) is not None}
-    accelerator = target_of(runner.connection.name).accelerator
     known: dict[Any, list[Measured]] = {}
     found: dict[str, list[Measured]] = {}
     for placement in compiled.placements:
@@ -228,15 +228,14 @@ def _measure_layers(
             phases.counter(placement.node.name, "layers")(len(known), len(forms))
             alone = single_layer(graph, placement.node)
             assert isinstance(placement.layer, VtaLayer)
-            options, _ = tuned_options(placement.layer, tuned, accelerator)
-            known[form] = _measure_layer(alone, options[:_BEST], runner)
+            options, _ = tuned_options(placement.layer, tuned, target.accelerator)
+            known[form] = _measure_layer(alone, options[:_BEST], target, runner)
         if known[form]:
             found[placement.node.name] = known[form]
     return found
 
 
-def _measure_layer(alone: Graph, options: Any, runner: BoardRunner) -> list[Measured]:
-    target = target_of(runner.connection.name)
+def _measure_layer(alone: Graph, options: Any, target: CompileTarget, runner: BoardRunner) -> list[Measured]:
     inputs = random_inputs(alone)
     expected = evaluate(alone, inputs)
     node = alone.nodes[0].name

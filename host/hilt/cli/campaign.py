@@ -175,6 +175,7 @@ def _in_forms(network: Network, text: str, boards: str, shape: list[str] | None,
     from hilt.network.graph import GraphError
     from hilt.network.onnx_graph import OnnxError
     from hilt.network.onnx_import import import_model
+    from hilt.network.target import holds_bands
     from hilt.network.tuned_forms import tuned_network
     from hilt.schedule.onnx_model import SUFFIX
 
@@ -184,7 +185,8 @@ def _in_forms(network: Network, text: str, boards: str, shape: list[str] | None,
         graph = import_model(Path(text), read_shapes(shape), read_values(value))
     except (OnnxError, GraphError):
         return network
-    return tuned_network(graph, network.name, describe_board(boards).accelerator)
+    accelerator = describe_board(boards).accelerator
+    return tuned_network(graph, network.name, accelerator, bands=holds_bands(accelerator, graph))
 
 
 def read_network(text: str, shape: list[str] | None = None, value: list[str] | None = None) -> Network:

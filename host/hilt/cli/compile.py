@@ -14,6 +14,7 @@ from hilt.cli.formatting import print_json
 from hilt.cli.input_options import Shapes, Values, read_shapes, read_values
 from hilt.cli.prose import say_text
 from hilt.cli.work import CommandWork
+from hilt.run_choices import Aim
 
 _ALTERNATIVES = 4
 """Schedules of a layer, all within 5 % of its best, among which the layer's neighbours decide."""
@@ -32,6 +33,14 @@ def compile_model(
         str | None,
         typer.Option("--from", metavar="ID|FILE", help="Take the schedules of this campaign or schedule.json."),
     ] = None,
+    aim: Annotated[
+        Aim | None,
+        typer.Option(
+            "--for",
+            help="Where a board has batch lanes: bands of one image in them, or the model's images. "
+            "Without: bands where the board has them and the model has one image.",
+        ),
+    ] = None,
     measure: Annotated[
         bool, typer.Option("--measure", help="Measure the board's processor first; kept for later compilations.")
     ] = False,
@@ -46,6 +55,7 @@ def compile_model(
     from hilt.network.gate import check_bundle
     from hilt.network.onnx_import import import_model
     from hilt.network.onnx_simplify import read_fixed
+    from hilt.network.target import aimed
 
     check_folder(output)
     fixed = read_shapes(shape), read_values(value)
@@ -54,7 +64,7 @@ def compile_model(
         if measure:
             work.begin("measuring the board's processor")
             _measure(board, work)
-        target = target_of(board)
+        target = aimed(target_of(board), graph, aim)
         tuned = {} if campaign is None else _tuned(campaign)
         compiled = compile_network(graph, target, tuned, work.begin, on_node=work.counter("placing", "nodes"))
         if find_spec("onnxruntime") is None:

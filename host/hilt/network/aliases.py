@@ -13,19 +13,11 @@ import math
 from dataclasses import dataclass, field
 
 from hilt.network.graph import Graph, Node
+from hilt.network.packed_layout import PackedLayout
 from hilt.network.packed_steps import packed_attributes
-from hilt.vta.layout import blocks
-from hilt.vta.parameters import VTAParameters
 
 _LINE = 64
 """The bytes of the longest cache line of a board's cores."""
-
-
-def packed_shape(shape: tuple[int, ...], parameters: VTAParameters) -> tuple[int, ...]:
-    """Return the shape of a packed tensor: (N/batch, C/block, H, W, batch, block)."""
-    images, channels, height, width = (*shape, 1, 1)[:4]
-    outer, inner = blocks(images, parameters.batch), blocks(channels, parameters.block)
-    return outer, inner, height, width, parameters.batch, parameters.block
 
 
 @dataclass
@@ -36,7 +28,7 @@ class Aliases:
     """
 
     graph: Graph
-    parameters: VTAParameters
+    layout: PackedLayout
     by_vta: set[str] = field(default_factory=set)
     _within: dict[str, tuple[str, int]] = field(default_factory=dict)
     _moved: set[str] = field(default_factory=set)
@@ -64,14 +56,15 @@ class Aliases:
         tensors = [self.graph.tensors[name] for name in (source, output)]
         if tensors[0].dtype != "int8" or any(len(tensor.shape) not in (2, 4) for tensor in tensors):
             return False
-        if self._packed(source) != self._packed(output):
+        first, second = ((*tensor.shape, 1, 1)[:4] for tensor in tensors)
+        if first != second:
             return False
         self._within[output] = (source, 0)
         return True
 
     def _slice(self, node: Node) -> bool:
         source, output = node.inputs[0], node.outputs[0]
-        attributes = packed_attributes(self.graph, node, self.parameters)
+        attributes = packed_attributes(self.graph, node, self.layout)
         if attributes is None or attributes["axes"] != [1] or self._packed(source)[0] != 1:
             return False
         first = int(attributes["starts"][0])
@@ -80,7 +73,7 @@ class Aliases:
 
     def _concat(self, node: Node) -> bool:
         output = node.outputs[0]
-        attributes = packed_attributes(self.graph, node, self.parameters)
+        attributes = packed_attributes(self.graph, node, self.layout)
         if attributes is None or attributes["axis"] != 1 or self._packed(output)[0] != 1:
             return False
         before = dict(self._within)
@@ -116,11 +109,11 @@ class Aliases:
         lines = begin % _LINE == 0 and (begin + self._bytes(name)) % _LINE == 0
         return name in self.by_vta or name in self._moved or lines
 
-    def _packed(self, name: str) -> tuple[int, ...]:
-        return packed_shape(self.graph.tensors[name].shape, self.parameters)
+    def _packed(self, name: str) -> list[int]:
+        return self.layout.shape(self.graph.tensors[name].shape)
 
     def _bytes(self, name: str) -> int:
-        return math.prod(self._packed(name))
+        return self.layout.bytes(self.graph.tensors[name].shape)
 
     def _bytes_a_block(self, name: str) -> int:
         return math.prod(self._packed(name)[2:])

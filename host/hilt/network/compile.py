@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hilt.network.aliases import Aliases
 from hilt.network.graph import Graph
 from hilt.network.graph_file import MEMBER, graph_bytes
+from hilt.network.images_at_once import require_single_image
 from hilt.network.partition import ByNode, Placement, Tuned, parts, place
 from hilt.network.plan import Planner
 from hilt.network.search import Searcher
@@ -59,11 +60,14 @@ def compile_network(
 
     Raises:
         UnplaceableError: A node can run nowhere.
+        GraphError: The target's lanes hold bands, and the network has several images.
         ProgramError: A layer is longer than an instruction buffer.
     """
     _require_operators(graph)
+    if target.bands:
+        require_single_image(graph)
     searcher = Searcher(target.accelerator, target.memory, target.machine)
-    aliases = Aliases(graph, target.accelerator.parameters)
+    aliases = Aliases(graph, target.layout)
     tell(f"placing {len(graph.nodes)} nodes")
     if on_processor:
         placements = [Placement(node, None, None, "the processor is measured") for node in graph.nodes]

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from hilt.network.core_speed import StepWork, node_work, pack_work, packed_work, unpack_work
 from hilt.network.graph import Graph, Node
 from hilt.network.layer_forms import TiledLayer, VtaLayer
+from hilt.network.packed_layout import PackedLayout
 from hilt.network.processor import ProcessorSpeed
-from hilt.vta.layout import blocks
-from hilt.vta.parameters import VTAParameters
 
 
 def crossing_seconds(
@@ -19,7 +18,7 @@ def crossing_seconds(
     packed: set[str],
     written: set[str],
     speed: ProcessorSpeed,
-    parameters: VTAParameters,
+    layout: PackedLayout,
 ) -> tuple[float, float]:
     """Return the seconds that a node costs more on VTA, and more on the processor.
 
@@ -28,21 +27,21 @@ def crossing_seconds(
     """
     tensors = [graph.tensors[name] for name in dict.fromkeys(node.inputs) if name in graph.tensors]
     if isinstance(layer, VtaLayer) and layer.fold is not None:
-        on_vta = speed.seconds(fold_work(layer, parameters))
+        on_vta = speed.seconds(fold_work(layer, layout))
     else:
         plain = [each for each in tensors if each.name not in packed | written]
-        on_vta = sum(speed.seconds(layout_work(each.shape, parameters)) for each in plain)
-    beside = sum(speed.seconds(plain_work(each.shape, parameters)) for each in tensors if each.name in packed)
+        on_vta = sum(speed.seconds(layout_work(each.shape, layout)) for each in plain)
+    beside = sum(speed.seconds(plain_work(each.shape, layout)) for each in tensors if each.name in packed)
     output = graph.tensors[node.outputs[0]]
     if output.name in graph.outputs:
-        on_vta += speed.seconds(plain_work(output.shape, parameters))
+        on_vta += speed.seconds(plain_work(output.shape, layout))
     else:
-        beside += speed.seconds(layout_work(output.shape, parameters)) + speed.start_seconds
+        beside += speed.seconds(layout_work(output.shape, layout)) + speed.start_seconds
     return on_vta, beside
 
 
 def packed_seconds(
-    graph: Graph, node: Node, there: set[str], speed: ProcessorSpeed, parameters: VTAParameters
+    graph: Graph, node: Node, there: set[str], speed: ProcessorSpeed, layout: PackedLayout
 ) -> tuple[float, float]:
     """Return the processor's seconds for a node on packed tensors, and those of crossings and a start of VTA.
 
@@ -50,34 +49,26 @@ def packed_seconds(
     """
     tensors = [graph.tensors[name] for name in dict.fromkeys(node.inputs) if name in graph.tensors]
     output = graph.tensors[node.outputs[0]]
-    made = _packed_bytes(output.shape, parameters)
-    moved = made + sum(_packed_bytes(each.shape, parameters) for each in tensors)
-    crossings = sum(speed.seconds(layout_work(each.shape, parameters)) for each in tensors if each.name not in there)
+    made = layout.bytes(output.shape)
+    moved = made + sum(layout.bytes(each.shape) for each in tensors)
+    crossings = sum(speed.seconds(layout_work(each.shape, layout)) for each in tensors if each.name not in there)
     if output.name in graph.outputs:
-        crossings += speed.seconds(plain_work(output.shape, parameters))
+        crossings += speed.seconds(plain_work(output.shape, layout))
     else:
         crossings += speed.start_seconds
     return speed.seconds(packed_work(node_work(graph, node), made, moved)), crossings
 
 
-def layout_work(shape: Sequence[int], parameters: VTAParameters) -> StepWork:
+def layout_work(shape: Sequence[int], layout: PackedLayout) -> StepWork:
     """Return the work of packing a tensor."""
-    return pack_work(shape, _packed_bytes(shape, parameters))
+    return pack_work(shape, layout.bytes(shape))
 
 
-def plain_work(shape: Sequence[int], parameters: VTAParameters) -> StepWork:
+def plain_work(shape: Sequence[int], layout: PackedLayout) -> StepWork:
     """Return the work of unpacking a tensor."""
-    return unpack_work(shape, _packed_bytes(shape, parameters))
+    return unpack_work(shape, layout.bytes(shape))
 
 
-def fold_work(layer: VtaLayer, parameters: VTAParameters) -> StepWork:
+def fold_work(layer: VtaLayer, layout: PackedLayout) -> StepWork:
     """Return the work of writing a folded layer's data."""
-    workload = layer.workload
-    shape = (workload.batch, workload.in_channels, workload.height, workload.width)
-    return pack_work(shape, _packed_bytes(shape, parameters), fold=True)
-
-
-def _packed_bytes(shape: Sequence[int], parameters: VTAParameters) -> int:
-    images, channels, height, width = (*shape, 1, 1)[:4]
-    elements = blocks(images, parameters.batch) * blocks(channels, parameters.block) * height * width
-    return elements * parameters.batch * parameters.block
+    return pack_work(layer.data_shape, layout.bytes(layer.data_shape), fold=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from hilt.network.graph import OPERATORS, Graph, GraphError, Node, check
+from hilt.network.graph import OPERATORS, Graph, GraphError, Node, Tensor, check
 
 
 def with_images(graph: Graph, images: int) -> Graph:
@@ -17,9 +17,7 @@ def with_images(graph: Graph, images: int) -> Graph:
     """
     if images == 1:
         return graph
-    for tensor in graph.tensors.values():
-        if not tensor.shape or tensor.shape[0] != 1:
-            raise GraphError(f"tensor {tensor.name} has shape {tensor.shape}: its first axis is no single image")
+    require_single_image(graph)
     made = replace(
         graph,
         nodes=tuple(replace(node, attributes=_attributes(graph, node, images)) for node in graph.nodes),
@@ -27,6 +25,18 @@ def with_images(graph: Graph, images: int) -> Graph:
     )
     check(made)
     return made
+
+
+def require_single_image(graph: Graph) -> None:
+    """Raise GraphError if a tensor's first axis is no single image."""
+    tensor = without_single_image(graph)
+    if tensor is not None:
+        raise GraphError(f"tensor {tensor.name} has shape {tensor.shape}: its first axis is no single image")
+
+
+def without_single_image(graph: Graph) -> Tensor | None:
+    """Return a tensor whose first axis is no single image; None if there is none."""
+    return next((tensor for tensor in graph.tensors.values() if tensor.shape[:1] != (1,)), None)
 
 
 def _attributes(graph: Graph, node: Node, images: int) -> Mapping[str, Any]:

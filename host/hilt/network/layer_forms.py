@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hilt.network.bands import Bands
 from hilt.network.graph import Node
 from hilt.network.lower_tiles import Tiled
 from hilt.network.tile_writer import DATA, OUT
@@ -59,6 +60,7 @@ class TiledLayer:
         output: The tensor that is made.
         tabled: The table that the output goes by; None if it has none.
         constants: The contents of the buffers of its code that never change, but those that layers share.
+        bands: The rows of each batch lane, where these hold bands of one image; None where they hold images.
     """
 
     node: Node
@@ -67,6 +69,7 @@ class TiledLayer:
     output: str
     tabled: Tabled | None = None
     constants: Mapping[str, NDArray[np.int8]] = field(default_factory=dict)
+    bands: Bands | None = None
 
     @property
     def writes(self) -> Mapping[str, str]:
@@ -90,6 +93,7 @@ class VtaLayer:
         shifts: The right shift of each channel block, if they differ; else empty.
         fold: How the processor writes the data; None if it lies as any packed tensor.
         tabled: The table that the output goes by; None if it has none.
+        bands: The rows of each batch lane, where these hold bands of one image; None where they hold images.
     """
 
     node: Node
@@ -103,6 +107,14 @@ class VtaLayer:
     shifts: tuple[int, ...] = ()
     fold: Fold | None = None
     tabled: Tabled | None = None
+    bands: Bands | None = None
+
+    @property
+    def data_shape(self) -> tuple[int, int, int, int]:
+        """Return (N, C, H, W) of the data, its channels as they lie in memory."""
+        workload, bands = self.workload, self.bands
+        images, rows = (1, bands.rows) if bands else (workload.batch, workload.height)
+        return images, workload.in_channels, rows, workload.width
 
     @property
     def reads(self) -> Mapping[str, str]:
@@ -140,6 +152,7 @@ def folded(layer: VtaLayer) -> VtaLayer | None:
     columns = weights.transpose(0, 3, 1, 2).reshape(len(weights), -1, high, 1)
     return replace(
         layer,
+        bands=layer.bands and replace(layer.bands, width=narrow.width),
         workload=narrow,
         weights=np.ascontiguousarray(columns),
         fold=Fold(wide, workload.stride[1], workload.padding[1]),

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hilt.network.bands import with_bands
 from hilt.network.layers import TiledLayer, VtaLayer
 from hilt.network.lower_tiles import lower_tiles
+from hilt.network.tile_writer import DATA
 from hilt.schedule import Rejected, lower
 from hilt.schedule.bias_first import LOWER, with_bias_first
 from hilt.schedule.by_table import by_table
@@ -27,12 +29,14 @@ _LARGEST_INPUT = 128
 
 def layer_code(layer: VtaLayer | TiledLayer, knobs: Mapping[str, int], accelerator: Accelerator) -> Code:
     """Return a layer's code. Raises Rejected if the accelerator cannot run these knobs."""
-    code = _computed(layer, knobs, accelerator)
+    code = _lane_code(layer, knobs, accelerator)
+    if layer.bands is not None:
+        code = with_bands(code, layer.bands, DATA)
     return by_table(code, layer.tabled.alone) if layer.tabled else code
 
 
-def _computed(layer: VtaLayer | TiledLayer, knobs: Mapping[str, int], accelerator: Accelerator) -> Code:
-    """Return the code of a layer without a table."""
+def _lane_code(layer: VtaLayer | TiledLayer, knobs: Mapping[str, int], accelerator: Accelerator) -> Code:
+    """Return the code of a layer without a table, of one lane if it has bands."""
     if isinstance(layer, TiledLayer):
         return lower_tiles(layer.work, knobs, accelerator)
     code = code_of(lower(layer.workload, knobs, accelerator), accelerator)

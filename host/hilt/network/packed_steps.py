@@ -11,22 +11,31 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hilt.network.graph import Graph, Node
-from hilt.vta.parameters import VTAParameters
+from hilt.network.packed_layout import PackedLayout
 
 Attributes = Mapping[str, Any]
 
 
-def packed_attributes(graph: Graph, node: Node, parameters: VTAParameters) -> dict[str, Any] | None:
+def packed_attributes(graph: Graph, node: Node, layout: PackedLayout) -> dict[str, Any] | None:
     """Return a node's attributes for packed tensors; None if it must have them plain."""
     form = _FORMS.get(node.op)
     names = [name for name in (*node.inputs, *node.outputs) if name in graph.tensors]
     tensors = [graph.tensors[name] for name in names]
     if form is None or any(tensor.dtype != "int8" or len(tensor.shape) not in (2, 4) for tensor in tensors):
         return None
-    return form(graph, node, parameters)
+    attributes = form(graph, node, layout)
+    if layout.bands and attributes is not None:
+        heights = {(*tensor.shape, 1)[2] for tensor in tensors}
+        return attributes if len(heights) == 1 and _within_rows(node, attributes) else None
+    return attributes
 
 
-def _elementwise(graph: Graph, node: Node, parameters: VTAParameters) -> dict[str, Any] | None:
+def _within_rows(node: Node, attributes: Attributes) -> bool:
+    """Return whether a row of the output is computed from the same row of the inputs: then no band needs another."""
+    return node.op in _BY_ROW and 2 not in attributes.get("axes", ())
+
+
+def _elementwise(graph: Graph, node: Node, layout: PackedLayout) -> dict[str, Any] | None:
     """Two tensors of one shape, or one value a channel for all pixels of the other."""
     if any(name in graph.constants for name in node.inputs[:2]):
         return None
@@ -42,21 +51,21 @@ def _elementwise(graph: Graph, node: Node, parameters: VTAParameters) -> dict[st
     return dict(node.attributes)
 
 
-def _table(graph: Graph, node: Node, parameters: VTAParameters) -> dict[str, Any] | None:
+def _table(graph: Graph, node: Node, layout: PackedLayout) -> dict[str, Any] | None:
     entries = graph.constants.get(node.inputs[1])
     return dict(node.attributes) if entries is not None and entries.dtype == "int8" else None
 
 
-def _concat(graph: Graph, node: Node, parameters: VTAParameters) -> dict[str, Any] | None:
+def _concat(graph: Graph, node: Node, layout: PackedLayout) -> dict[str, Any] | None:
     if any(name not in graph.tensors for name in node.inputs):
         return None
     axis = int(node.attributes["axis"]) % len(graph.tensors[node.outputs[0]].shape)
-    whole = all(graph.tensors[name].shape[1] % parameters.block == 0 for name in node.inputs[:-1])
+    whole = all(graph.tensors[name].shape[1] % layout.parameters.block == 0 for name in node.inputs[:-1])
     return {"axis": axis} if axis >= 2 or (axis == 1 and whole) else None
 
 
-def _slice(graph: Graph, node: Node, parameters: VTAParameters) -> dict[str, Any] | None:
-    block, shape = parameters.block, graph.tensors[node.inputs[0]].shape
+def _slice(graph: Graph, node: Node, layout: PackedLayout) -> dict[str, Any] | None:
+    block, shape = layout.parameters.block, graph.tensors[node.inputs[0]].shape
     starts, ends, axes, steps = ([int(v) for v in node.attributes[key]] for key in ("starts", "ends", "axes", "steps"))
     axes = [axis % len(shape) for axis in axes]
     for place, axis in enumerate(axes):
@@ -70,7 +79,7 @@ def _slice(graph: Graph, node: Node, parameters: VTAParameters) -> dict[str, Any
     return {"starts": starts, "ends": ends, "axes": axes, "steps": steps}
 
 
-def _pad(graph: Graph, node: Node, parameters: VTAParameters) -> dict[str, Any] | None:
+def _pad(graph: Graph, node: Node, layout: PackedLayout) -> dict[str, Any] | None:
     pads = [int(pad) for pad in node.attributes["pads"]]
     half = len(pads) // 2
     if half != 4 or any(pads[axis] or pads[axis + half] for axis in (0, 1)):
@@ -78,15 +87,15 @@ def _pad(graph: Graph, node: Node, parameters: VTAParameters) -> dict[str, Any] 
     return {**node.attributes, "pads": [*pads[:half], 0, 0, *pads[half:], 0, 0]}
 
 
-def _pool(graph: Graph, node: Node, parameters: VTAParameters) -> dict[str, Any] | None:
+def _pool(graph: Graph, node: Node, layout: PackedLayout) -> dict[str, Any] | None:
     return dict(node.attributes) if len(graph.tensors[node.inputs[0]].shape) == 4 else None
 
 
-def _upsample(graph: Graph, node: Node, parameters: VTAParameters) -> dict[str, Any] | None:
+def _upsample(graph: Graph, node: Node, layout: PackedLayout) -> dict[str, Any] | None:
     return dict(node.attributes)
 
 
-_FORMS: Mapping[str, Callable[[Graph, Node, VTAParameters], dict[str, Any] | None]] = {
+_FORMS: Mapping[str, Callable[[Graph, Node, PackedLayout], dict[str, Any] | None]] = {
     "add": _elementwise,
     "average_pool": _pool,
     "concat": _concat,
@@ -98,5 +107,6 @@ _FORMS: Mapping[str, Callable[[Graph, Node, VTAParameters], dict[str, Any] | Non
     "table": _table,
     "upsample": _upsample,
 }
+_BY_ROW = frozenset(("add", "concat", "multiply", "slice", "table"))
 OPERATORS = frozenset(_FORMS)
 """The operators with a packed form; hilt_runtime.manifest has the same."""

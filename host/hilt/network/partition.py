@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hilt.network.aliases import Aliases
+from hilt.network.band_layers import placed_layer
 from hilt.network.core_speed import node_work
 from hilt.network.crossings import crossing_seconds, fold_work, layout_work, packed_seconds
 from hilt.network.graph import Graph, Node, check
-from hilt.network.layers import NotOnVtaError, Tabled, TiledLayer, VtaLayer, folded, layer_of, table_of
+from hilt.network.layers import NotOnVtaError, Tabled, TiledLayer, VtaLayer, folded, table_of
+from hilt.network.packed_layout import PackedLayout
 from hilt.network.packed_steps import packed_attributes
 from hilt.network.processor import ASSUMED, ProcessorSpeed
 from hilt.network.search import NoScheduleError, Schedule, Searcher
@@ -77,9 +79,10 @@ def place(
     """Return where each node runs, in the graph's order; `aliases` takes the tensors that lie within others.
 
     A node that VTA can run goes there unless the processor is faster by the model of its core, the way to VTA and
-    back included.
+    back included. With `bands`, the batch lanes hold bands of the image.
     """
-    aliases = aliases or Aliases(graph, searcher.accelerator.parameters)
+    aliases = aliases or Aliases(graph, PackedLayout(searcher.accelerator.parameters))
+    layout = aliases.layout
     placements: list[Placement] = []
     packed: set[str] = set()
     """Tensors that are made in VTA's layout."""
@@ -89,9 +92,9 @@ def place(
         placement = _view(graph, node, packed, aliases) or _epilogue(graph, node, placements, searcher.accelerator)
         if placement is None:
             knobs = (by_node or {}).get(node.name, ())
-            placement = _place(graph, node, searcher, tuned, knobs, packed, written, speed)
+            placement = _place(graph, node, searcher, tuned, knobs, packed, written, speed, layout)
             if not placement.on_vta:
-                placement = replace(placement, packed=_on_packed(graph, node, packed, searcher.accelerator))
+                placement = replace(placement, packed=_on_packed(graph, node, packed, layout))
         placements.append(placement)
         on_node(len(placements), len(graph.nodes))
         if placement.on_vta or placement.view or placement.packed is not None:
@@ -103,13 +106,12 @@ def place(
     return placements
 
 
-def _on_packed(graph: Graph, node: Node, packed: set[str], accelerator: Accelerator) -> dict[str, Any] | None:
+def _on_packed(graph: Graph, node: Node, packed: set[str], layout: PackedLayout) -> dict[str, Any] | None:
     """Return the attributes with which the processor computes a node in VTA's layout; None if it does so in its own.
 
     It does if the larger part of what the node reads lies in VTA's layout.
     """
-    mostly = _mostly_packed(graph, node, packed)
-    return packed_attributes(graph, node, accelerator.parameters) if mostly else None
+    return packed_attributes(graph, node, layout) if _mostly_packed(graph, node, packed) else None
 
 
 def _mostly_packed(graph: Graph, node: Node, packed: set[str]) -> bool:
@@ -155,21 +157,22 @@ def _place(
     packed: set[str],
     written: set[str],
     speed: ProcessorSpeed,
+    layout: PackedLayout,
 ) -> Placement:
     accelerator = searcher.accelerator
     try:
-        layer = layer_of(graph, node, accelerator)
+        layer = placed_layer(graph, node, accelerator, bands=layout.bands)
         schedules = _measured(layer, searcher, knobs) or _schedules(layer, searcher, tuned)
         if isinstance(layer, VtaLayer) and layer.data not in packed:
-            layer, schedules = _folded_if_faster(layer, schedules, searcher, tuned, speed)
+            layer, schedules = _folded_if_faster(layer, schedules, searcher, tuned, speed, layout)
         layer, schedules = _windowed_if_faster(layer, schedules, searcher)
     except (NotOnVtaError, NoScheduleError) as error:
         return Placement(node, None, None, str(error))
     schedule = schedules[0]
     on_vta, beside = schedule.cycles / accelerator.clock_hz, speed.seconds(node_work(graph, node))
-    more_on_vta, more_beside = crossing_seconds(graph, node, layer, packed, written, speed, accelerator.parameters)
-    if _on_packed(graph, node, packed, accelerator) is not None:
-        beside, more_beside = packed_seconds(graph, node, packed | written, speed, accelerator.parameters)
+    more_on_vta, more_beside = crossing_seconds(graph, node, layer, packed, written, speed, layout)
+    if _on_packed(graph, node, packed, layout) is not None:
+        beside, more_beside = packed_seconds(graph, node, packed | written, speed, layout)
     if beside + more_beside < on_vta + more_on_vta:
         faster = f"the processor takes about {beside * 1e6:,.0f} us ({speed.source}), VTA {on_vta * 1e6:,.0f} us (twin)"
         faster += f"; packing and starts {more_beside * 1e6:,.0f} and {more_on_vta * 1e6:,.0f} us"
@@ -179,22 +182,26 @@ def _place(
 
 
 def _folded_if_faster(
-    layer: VtaLayer, schedules: list[Schedule], searcher: Searcher, tuned: Tuned, speed: ProcessorSpeed
+    layer: VtaLayer,
+    schedules: list[Schedule],
+    searcher: Searcher,
+    tuned: Tuned,
+    speed: ProcessorSpeed,
+    layout: PackedLayout,
 ) -> tuple[VtaLayer, list[Schedule]]:
     """Return the layer whose data the processor packs.
 
     The columns of its kernel become channels if VTA and the packing are faster together: less of each block is empty,
     but each pixel is written as often as the kernel reads it.
     """
-    parameters, clock = searcher.accelerator.parameters, searcher.accelerator.clock_hz
-    narrow = folded(layer) if layer.workload.in_channels < parameters.block else None
+    clock = searcher.accelerator.clock_hz
+    narrow = folded(layer) if layer.workload.in_channels < layout.parameters.block else None
     if narrow is None:
         return layer, schedules
     others = _schedules(narrow, searcher, tuned)
-    workload = layer.workload
-    plain = layout_work((workload.batch, workload.in_channels, workload.height, workload.width), parameters)
+    plain = layout_work(layer.data_shape, layout)
     whole = schedules[0].cycles / clock + speed.seconds(plain)
-    beside = others[0].cycles / clock + speed.seconds(fold_work(narrow, parameters))
+    beside = others[0].cycles / clock + speed.seconds(fold_work(narrow, layout))
     return (narrow, others) if beside < whole else (layer, schedules)
 
 
@@ -206,7 +213,7 @@ def _windowed_if_faster(
     if windows is None:
         return layer, schedules
     with suppress(NoScheduleError):
-        others = searcher.tile_schedules(windows.node.name, windows.work)
+        others = searcher.tile_schedules(windows.node.name, windows.work, windows.bands)
         if others[0].cycles < schedules[0].cycles:
             return windows, others
     return layer, schedules
@@ -220,23 +227,24 @@ def _measured(layer: VtaLayer | TiledLayer, searcher: Searcher, options: Sequenc
     residual = layer.residual_shift if layer.residual else None
     for knobs in options:
         with suppress(Rejected, ConfigurationError):
-            found.append(searcher.judge(layer.workload, knobs, residual, "tuned"))
+            found.append(searcher.judge(layer.workload, knobs, residual, "tuned", layer.bands))
     return found
 
 
 def _schedules(layer: VtaLayer | TiledLayer, searcher: Searcher, tuned: Tuned) -> list[Schedule]:
     """Return the schedules tuned in the layer's form, else those of its shape that fit, else the twin's best ones."""
     if isinstance(layer, TiledLayer):
-        return [searcher.tile_schedule(layer.node.name, layer.work)]
+        return [searcher.tile_schedule(layer.node.name, layer.work, layer.bands)]
     residual = layer.residual_shift if layer.residual else None
     options, in_order = tuned_options(layer, tuned, searcher.accelerator)
     # A schedule of another form may leave no room for the residual.
     found = _measured(layer, searcher, options)
     if not found:
-        return searcher.schedules(layer.workload, residual)
+        return searcher.schedules(layer.workload, residual, layer.bands)
     if not in_order:
         # They were tuned in another form, and in this one another schedule may be faster.
-        found = sorted([*found, *searcher.schedules(layer.workload, residual)], key=lambda each: each.cycles)
+        others = searcher.schedules(layer.workload, residual, layer.bands)
+        found = sorted([*found, *others], key=lambda each: each.cycles)
     return found
 
 

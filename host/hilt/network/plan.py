@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hilt.network.aliases import Aliases, packed_shape
+from hilt.network.aliases import Aliases
 from hilt.network.buffers import Life, one_behind_another, shared
 from hilt.network.graph import Graph, Node, Tensor
 from hilt.network.layers import Fold, TiledLayer, VtaLayer
@@ -29,7 +29,7 @@ from hilt.schedule.chain import Chain, ChainLink, join
 from hilt.schedule.code import Code
 from hilt.schedule.residual import IDENTITY, RESIDUAL, identity_block
 from hilt.vta.accelerator import Accelerator
-from hilt.vta.isa import uses_table, uses_window
+from hilt.vta.isa import uses_bands, uses_table, uses_window
 from hilt.vta.layout import pack_bias, pack_weights
 
 _LIMIT_FACTOR = 8
@@ -162,9 +162,7 @@ class Planner:
     def _make_folded(self, layer: VtaLayer, fold: Fold) -> None:
         """Let the processor write a layer's data with the kernel's columns as channels."""
         self.now += 1
-        workload = layer.workload
-        shape = (workload.batch, workload.in_channels, workload.height, workload.width)
-        buffer = self._buffer(f"{layer.data} folded for {layer.node.name}", shape)
+        buffer = self._buffer(f"{layer.data} folded for {layer.node.name}", layer.data_shape)
         facts = {"kernel": fold.kernel, "stride": fold.stride, "left": fold.left}
         self._pack_step(f"fold {layer.data}", layer.data, buffer, fold=facts)
 
@@ -291,14 +289,13 @@ class Planner:
             buffer = self._buffer(tensor, shape)
         else:
             whole, buffer = self._buffer(root, self.graph.tensors[root].shape), f"tensor {tensor}"
-            packed = packed_shape(shape, self.target.accelerator.parameters)
-            self.sub_buffers[buffer] = _SubBuffer(whole, offset, list(packed))
+            self.sub_buffers[buffer] = _SubBuffer(whole, offset, self.target.layout.shape(shape))
         self.buffer_of[tensor] = buffer
         return buffer
 
     def _buffer(self, name: str, shape: tuple[int, ...]) -> str:
         """Return the buffer for a packed tensor of this shape, which lives from its first part on."""
-        packed = list(packed_shape(shape, self.target.accelerator.parameters))
+        packed = self.target.layout.shape(shape)
         life = self.lives.setdefault(f"tensor {name}", _Lifetime(math.prod(packed), packed, self.now, self.now))
         life.last = self.now
         return f"tensor {name}"
@@ -317,7 +314,7 @@ class Planner:
         for number, linked in enumerate(self.chains):
             chain = join(linked.links, sizes, self.target.accelerator)
             program = chain.program
-            for name, uses in (("table", uses_table), ("window", uses_window)):
+            for name, uses in (("table", uses_table), ("window", uses_window), ("bands", uses_bands)):
                 if uses(program.instructions, self.target.accelerator):
                     features[name] = True
             uops = f"micro-ops of vta {number}"
@@ -419,7 +416,8 @@ class Planner:
         layer, schedule = placement.layer, placement.schedule
         if not isinstance(layer, VtaLayer) or not layer.residual or schedule is None:
             return 0
-        return schedule.cycles - self.searcher.judge(layer.workload, schedule.knobs, None, schedule.origin).cycles
+        alone = self.searcher.judge(layer.workload, schedule.knobs, None, schedule.origin, layer.bands)
+        return schedule.cycles - alone.cycles
 
     def _constant_part(self, name: str, array: NDArray[Any], arrays: dict[str, NDArray[Any]]) -> str:
         part = f"memory/{sum(key.startswith('memory/') for key in arrays)}.npy"

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from hilt.network.bands import Bands, with_bands
 from hilt.network.lower_tiles import Tiled, lower_tiles, tile_knobs
+from hilt.network.tile_writer import DATA
 from hilt.run_choices import CheckLevel
 from hilt.schedule import Conv2d, Rejected, convolution, lower
 from hilt.schedule.checks import Checks
@@ -32,8 +34,8 @@ from hilt.vta.program import Program
 _BY_ESTIMATE = 1024
 _ROUNDS = 3
 _CENTRES = 3
-_WITH_RESIDUAL = 24
-"""Configurations that are counted with their residual, the fastest without it that have room for one."""
+_AS_IT_RUNS = 24
+"""Configurations that are counted with their residual and bands, the fastest without that have room for a residual."""
 _ALTERNATIVES = 6
 _TILE_ALTERNATIVES = 16
 _SHAPE = ("tile_b", "tile_h", "tile_w", "oc_nthread", "h_nthread")
@@ -62,7 +64,7 @@ class Searcher:
     machine: MachineParameters | None = None
     """The machine that counts cycles; None is hilt's RTL."""
     _twin: Twin | MachineTwin | None = None
-    _known: dict[tuple[Conv2d, int | None], list[Schedule]] = field(default_factory=dict)
+    _known: dict[tuple[Conv2d, int | None, Bands | None], list[Schedule]] = field(default_factory=dict)
 
     @property
     def twin(self) -> Twin | MachineTwin:
@@ -74,22 +76,22 @@ class Searcher:
         """Return the best schedule of the search. Raises NoScheduleError if no configuration fits the accelerator."""
         return self.schedules(workload, residual_shift)[0]
 
-    def schedules(self, workload: Conv2d, residual_shift: int | None) -> list[Schedule]:
+    def schedules(self, workload: Conv2d, residual_shift: int | None, bands: Bands | None = None) -> list[Schedule]:
         """Return the best schedules of the search, fastest first, all with other shapes of tiles.
 
         Raises:
             NoScheduleError: No configuration fits the accelerator.
         """
-        key = (replace(workload, name=""), residual_shift)
+        key = (replace(workload, name=""), residual_shift, bands)
         if key not in self._known:
-            self._known[key] = self._search(workload, residual_shift)
+            self._known[key] = self._search(workload, residual_shift, bands)
         return self._known[key]
 
-    def tile_schedule(self, name: str, work: Tiled) -> Schedule:
+    def tile_schedule(self, name: str, work: Tiled, bands: Bands | None = None) -> Schedule:
         """Return the best of `tile_schedules`."""
-        return self.tile_schedules(name, work)[0]
+        return self.tile_schedules(name, work, bands)[0]
 
-    def tile_schedules(self, name: str, work: Tiled) -> list[Schedule]:
+    def tile_schedules(self, name: str, work: Tiled, bands: Bands | None = None) -> list[Schedule]:
         """Return the best sizes of the tiles of such a layer, fastest first; every size that fits is counted.
 
         Raises:
@@ -99,7 +101,7 @@ class Searcher:
         programs: list[Program] = []
         for knobs in tile_knobs(work):
             with suppress(Rejected):
-                programs.append(self._program(lower_tiles(work, knobs, self.accelerator), None))
+                programs.append(self._program(lower_tiles(work, knobs, self.accelerator), None, bands))
                 fitting.append(knobs)
         if not programs:
             raise NoScheduleError(f"layer {name}: no tile of it fits {self.accelerator.parameters.name}")
@@ -107,13 +109,20 @@ class Searcher:
         order = sorted(range(len(cycles)), key=cycles.__getitem__)[:_TILE_ALTERNATIVES]
         return [Schedule(fitting[place], int(cycles[place]), "twin") for place in order if cycles[place] < float("inf")]
 
-    def judge(self, workload: Conv2d, knobs: Mapping[str, int], residual_shift: int | None, origin: str) -> Schedule:
+    def judge(
+        self,
+        workload: Conv2d,
+        knobs: Mapping[str, int],
+        residual_shift: int | None,
+        origin: str,
+        bands: Bands | None = None,
+    ) -> Schedule:
         """Return a schedule of given knobs with its cycles. Raises Rejected if they do not fit."""
         code = code_of(lower(workload, knobs, self.accelerator), self.accelerator)
-        cycles = self.cycles([self._program(code, residual_shift)])[0]
+        cycles = self.cycles([self._program(code, residual_shift, bands)])[0]
         return Schedule(dict(knobs), int(cycles), origin)
 
-    def _search(self, workload: Conv2d, residual_shift: int | None) -> list[Schedule]:
+    def _search(self, workload: Conv2d, residual_shift: int | None, bands: Bands | None) -> list[Schedule]:
         checks: Checks = CheckLevel.STRICT if self.accelerator.hazards == "none" else CheckLevel.COMPILER
         problem = TuningProblem.of(workload, self.accelerator, checks=checks, orders=4, machine=self.machine)
         candidates = candidates_of(problem)
@@ -129,8 +138,8 @@ class Searcher:
             around = [int(index) for centre in best for index in problem.space.neighbours(centre)]
             self._count(problem, [index for index in dict.fromkeys(around) if index in allowed], counted)
         ranked = sorted(counted, key=lambda index: counted[index])
-        if residual_shift is not None:
-            ranked = self._with_residual(problem, ranked, residual_shift, counted)
+        if residual_shift is not None or bands is not None:
+            ranked = self._as_it_runs(problem, ranked, residual_shift, bands, counted)
             if not ranked:
                 raise NoScheduleError(
                     f"layer {workload.name}: no tile of it leaves room on chip for the residual; "
@@ -157,33 +166,41 @@ class Searcher:
         for index, value in zip(new.tolist(), cycles.tolist(), strict=True):
             counted[index] = value if value == value else float("inf")
 
-    def _with_residual(
-        self, problem: TuningProblem, ranked: list[int], shift: int, counted: dict[int, float]
+    def _as_it_runs(
+        self,
+        problem: TuningProblem,
+        ranked: list[int],
+        shift: int | None,
+        bands: Bands | None,
+        counted: dict[int, float],
     ) -> list[int]:
-        """Return those that have room for a residual, fastest first, and count them anew."""
+        """Return those that have room for the residual, if there is one, fastest first, and count them anew."""
         tiling = Tiling.of(
             TilingProblem.of(convolution(problem.workload), self.accelerator),
             problem.space.columns(np.array(ranked, dtype=np.int64)),
         )
         room = self.accelerator.parameters.inp_depth - tiling.inp_elements * tiling.threads
+        needed = 0 if shift is None else tiling.width
         fitting: list[int] = []
-        for index in np.array(ranked)[room >= tiling.width].tolist():
+        for index in np.array(ranked)[room >= needed].tolist():
             program = problem.lowered(index)
             if program is None:
                 continue
             try:
-                joined = self._program(code_of(program, self.accelerator), shift)
+                joined = self._program(code_of(program, self.accelerator), shift, bands)
             except Rejected:
                 continue
             counted[index] = self.cycles([joined])[0]
             fitting.append(index)
-            if len(fitting) == _WITH_RESIDUAL:
+            if len(fitting) == _AS_IT_RUNS:
                 break
         return sorted(fitting, key=lambda index: counted[index])
 
-    def _program(self, code: Code, shift: int | None) -> Program:
+    def _program(self, code: Code, shift: int | None, bands: Bands | None = None) -> Program:
         if shift is not None:
             code = with_residual(code, shift, self.accelerator)
+        if bands is not None:
+            code = with_bands(code, bands, DATA)
         return alone(code, dict.fromkeys(code.names, 1 << 20), self.accelerator)
 
     def cycles(self, programs: list[Program]) -> list[float]:

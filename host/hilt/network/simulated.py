@@ -28,6 +28,7 @@ class SimulatedVta(VtaDevice):
         self.isa = str(target.accelerator.isa)
         self.table = target.accelerator.table
         self.window = target.accelerator.window_rows > 0
+        self.bands = target.accelerator.bands
         self.bitstream = ""
         self.clock_hz = target.accelerator.clock_hz
         library: Path = build(target.accelerator, form)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+from hilt.network.band_layers import placed_layer
 from hilt.network.graph import Graph
-from hilt.network.layers import NotOnVtaError, VtaLayer, folded, layer_of
+from hilt.network.layers import NotOnVtaError, VtaLayer, folded
 from hilt.network.lower_layer import lowered_bias
 from hilt.schedule import Conv2d, bound_cycles
 from hilt.schedule.fused import SKIP_SHIFTS
@@ -30,17 +31,18 @@ def tuned_form(layer: VtaLayer, accelerator: Accelerator) -> Conv2d:
     return replace(layer.workload.schedule_shape, epilogue=epilogue)
 
 
-def tuned_network(graph: Graph, name: str, accelerator: Accelerator) -> Network:
+def tuned_network(graph: Graph, name: str, accelerator: Accelerator, *, bands: bool = False) -> Network:
     """Return a network's convolutions and dense layers in the forms in which the compiled graph runs them.
 
-    Its other operators are those that VTA cannot run.
+    Its other operators are those that VTA cannot run. With `bands`, the batch lanes hold bands of the image: a trial
+    computes as many images as there are lanes, each of the rows that a band reads.
     """
     layers: dict[str, Layer] = {}
     on_vta: set[str] = set()
     others: Counter[str] = Counter()
     for node in graph.nodes:
         try:
-            layer = layer_of(graph, node, accelerator)
+            layer = placed_layer(graph, node, accelerator, bands=bands)
         except NotOnVtaError as error:
             made = Layer("", str(error), macs=graph.macs(node))
             if node.op == "reshape" and node.inputs[0] in on_vta:

@@ -44,4 +44,4 @@ def windowed(layer: VtaLayer, accelerator: Accelerator) -> TiledLayer | None:
     except NoWindowsError:
         return None
     constants = {WINDOWS: window_blocks(work, kernel, layer.bias, accelerator)}
-    return TiledLayer(layer.node, work, {DATA: layer.data}, layer.output, layer.tabled, constants)
+    return TiledLayer(layer.node, work, {DATA: layer.data}, layer.output, layer.tabled, constants, layer.bands)

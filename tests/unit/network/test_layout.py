@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from hilt_runtime.layout import fold
+from hilt_runtime.layout import fold, pack, unpack
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,16 @@ def test_a_fold_puts_each_column_of_the_kernel_into_channels(
         inside = offset < kernel and 0 <= place < width
         expected = data[image, source, row, place] if inside else 0
         assert packed[image, channel // 8, row, column, 0, channel % 8] == expected
+
+
+@pytest.mark.parametrize(("height", "lanes"), [(8, 2), (7, 2), (3, 4), (5, 4)])
+def test_a_lane_has_a_band_of_one_image(height: int, lanes: int) -> None:
+    data = np.random.default_rng(3).integers(-128, 128, (1, 11, height, 3)).astype(np.int8)
+    band = -(-height // lanes)
+    packed = np.full((1, 2, band, 3, lanes, 8), 99, np.int8)
+    pack(data, packed)
+    for channel, row, column, lane in itertools.product(range(16), range(band), range(3), range(lanes)):
+        image = lane * band + row
+        expected = data[0, channel, image, column] if channel < 11 and image < height else 0
+        assert packed[0, channel // 8, row, column, lane, channel % 8] == expected
+    assert np.array_equal(unpack(packed, data.shape), data)

@@ -82,6 +82,30 @@ def test_folding(images: int, channels: int, height: int, width: int, kernel: in
 
 
 @examples
+@given(sizes, st.integers(2, 12), st.integers(1, 9), st.sampled_from([2, 4]), seeds)
+def test_bands_of_one_image(channels: int, height: int, width: int, lanes: int, seed: int) -> None:
+    data = int8(seed, 1, channels, height, width)
+    kernel, left = 1 + seed % 3, seed % 2
+    for facts, planes, columns in (
+        ({}, channels, width),
+        ({"fold": {"kernel": kernel, "stride": 1, "left": left}}, channels * kernel, width),
+    ):
+        wanted = np.full((1, -(-planes // 16), -(-height // lanes), columns, lanes, 16), 7, np.int8)
+        if facts:
+            fold(data, wanted, kernel, 1, left)
+        else:
+            pack(data, wanted)
+        for step, tensor in (({}, data), ({"channels_last": True}, data.transpose(0, 2, 3, 1))):
+            given_ = np.full_like(wanted, 9)
+            planned("add_pack", {**facts, **step}, tensor, given_)
+            np.testing.assert_array_equal(given_, wanted)
+        if not facts:
+            back = planned("add_unpack", {"shape": list(data.shape)}, data, wanted).values["t"]
+            np.testing.assert_array_equal(back, data)
+            np.testing.assert_array_equal(unpack(wanted, data.shape), data)
+
+
+@examples
 @given(st.lists(st.integers(1, 7), min_size=1, max_size=5), seeds)
 def test_transposes_slices_and_joins(shape: list[int], seed: int) -> None:
     random = np.random.default_rng(seed)

@@ -10,6 +10,7 @@ import pytest
 from hilt.network.aliases import Aliases
 from hilt.network.compile import Compiled, compile_network
 from hilt.network.graph import Graph
+from hilt.network.packed_layout import PackedLayout
 from hilt.network.reference import evaluate
 from hilt.network.simulated import SimulatedVta
 from hilt.network.verify import compare
@@ -127,8 +128,8 @@ def test_what_the_processor_writes_shares_no_cache_line_with_vta(size: int, join
     by_vta = builder.conv("x", 16)
     by_processor = builder.add_node("n", "upsample", ["x"], (1, 16, size, size), {"factors": [1, 1]})
     graph = builder.graph(concat(builder, by_vta, by_processor))
-    assert Aliases(graph, VTAParameters.from_name(PYNQ), {by_vta}).join(graph.nodes[-1]) is joined
-    assert Aliases(graph, VTAParameters.from_name(PYNQ), {by_vta, by_processor}).join(graph.nodes[-1])
+    assert Aliases(graph, PackedLayout(VTAParameters.from_name(PYNQ)), {by_vta}).join(graph.nodes[-1]) is joined
+    assert Aliases(graph, PackedLayout(VTAParameters.from_name(PYNQ)), {by_vta, by_processor}).join(graph.nodes[-1])
 
 
 @pytest.mark.parametrize(

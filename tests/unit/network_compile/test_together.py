@@ -22,7 +22,7 @@ def test_a_chain_of_schedules_chosen_together_is_faster() -> None:
     graph, aim = builder.graph(last), target(SMALL)
     searcher = Searcher(aim.accelerator, aim.memory)
     (part,) = parts(graph, place(graph, searcher, {}))
-    aliases = Aliases(graph, aim.accelerator.parameters)
+    aliases = Aliases(graph, aim.layout)
     chosen = chosen_together(part, searcher, aliases)
 
     def cycles(those: object) -> int:
