@@ -48,6 +48,10 @@ set boards [dict create \
     bitstream hilt-zcu104-1x32-2p part xczu7ev-ffvc1156-2-e parameters block32 isa 0
     ps zynq_ultra_ps_e clock_mhz 300 bus_bits 128 memory_ports 2 read_ports 2 register_base 0xA0000000
   } \
+  zcu104-2x32-2p {
+    bitstream hilt-zcu104-2x32-2p part xczu7ev-ffvc1156-2-e parameters batch2_block32 isa 0 bands 1
+    ps zynq_ultra_ps_e clock_mhz 300 bus_bits 128 memory_ports 2 read_ports 2 register_base 0xA0000000
+  } \
   zcu102-1x32-2p {
     bitstream hilt-zcu102-1x32-2p part xczu9eg-ffvb1156-2-e parameters block32 isa 0
     ps zynq_ultra_ps_e clock_mhz 300 bus_bits 128 memory_ports 2 read_ports 2 register_base 0xA0000000

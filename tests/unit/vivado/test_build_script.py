@@ -230,7 +230,7 @@ def test_a_missed_timing_leaves_no_bitstream(tmp_path: Path, kind: str, slacks: 
         (
             ("de10nano", "out"),
             "no board de10nano; boards: pynq-z2 ultra96 zcu104 zcu102 pynq-z2-143 ultra96-2x16 zcu104-1x32 zcu104-2x32 "
-            "zcu102-1x32 zcu104-1x32-2p zcu102-1x32-2p",
+            "zcu102-1x32 zcu104-1x32-2p zcu104-2x32-2p zcu102-1x32-2p",
         ),
         (("pynq-z2", "out", "none.json"), "no parameter file none.json"),
     ],
