@@ -6,17 +6,19 @@ import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hilt.campaign.allocation import MINIMUM_TRIALS
 from hilt.campaign.budget import Budget
 from hilt.engine.campaign_results import network_of, run_of_layer
 from hilt.engine.errors import SettingsError
-from hilt.engine.process import Boards
 from hilt.engine.run_spec import RunSpec, make_run
 from hilt.measure import BoardDescription
 from hilt.schedule.onnx_model import Layer, Network, require_layers
 from hilt.store import Campaign, Run, Store
+
+if TYPE_CHECKING:
+    from hilt.engine.process import Boards
 
 
 def make_campaign(network: Network, settings: RunSpec, budget: Budget) -> Campaign:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hilt import measure
 from hilt.campaign.budget import Budget
@@ -12,12 +13,14 @@ from hilt.campaign.design import layer_runs, make_campaign, make_runs
 from hilt.engine.campaign_results import board_of, network_of
 from hilt.engine.errors import EngineStartError, RunOverError
 from hilt.engine.launch import is_served, label_anew, spawn, spawn_unless_served
-from hilt.engine.process import Boards
 from hilt.engine.run_spec import RunSpec, resolve_run
 from hilt.engine.taken_over import continuing, taken_over
 from hilt.schedule.onnx_model import Network
 from hilt.store import Campaign, Run, RunState, Store, UnknownRunError, database_path
 from hilt.store.campaigns import discard_campaign, move_campaign
+
+if TYPE_CHECKING:
+    from hilt.engine.process import Boards
 
 ENGINE = (sys.executable, "-m", "hilt.campaign")
 

@@ -223,7 +223,7 @@ def start_campaign(
     from hilt.campaign import launch
     from hilt.campaign.network_bundle import keep_graph
     from hilt.campaign.outputs import keep_folder
-    from hilt.cli.attending import attend_campaign
+    from hilt.cli.attending_campaign import attend_campaign
     from hilt.cli.host_keys import confirm_host_key
     from hilt.cli.network_text import listing
     from hilt.cli.plain_console import PlainConsole

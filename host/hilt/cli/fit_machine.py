@@ -16,7 +16,8 @@ from hilt.cli.formatting import print_json
 from hilt.cli.prose import say_text
 from hilt.cli.work import CommandWork
 from hilt.engine.machine_records import MachineRecords, runs_of
-from hilt.silicon.calibrate import FEWEST, FittedMachine, TooFewMeasurementsError, calibrate
+from hilt.silicon.calibrate import FEWEST, TooFewMeasurementsError, calibrate
+from hilt.silicon.fitted_machine import FittedMachine
 from hilt.silicon.kept_machines import keep_machine
 from hilt.store import Store, database_path
 

@@ -91,7 +91,8 @@ def resume(
 ) -> None:
     """Go on with a run or a campaign that was stopped, paused or interrupted, or attach to one that is running."""
     from hilt.campaign import launch as campaign_launch
-    from hilt.cli.attending import attend_campaign, attend_run
+    from hilt.cli.attending import attend_run
+    from hilt.cli.attending_campaign import attend_campaign
     from hilt.cli.host_keys import confirm_host_key
     from hilt.engine import launch
     from hilt.engine.campaign_results import board_of

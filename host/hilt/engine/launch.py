@@ -11,17 +11,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic, sleep
+from typing import TYPE_CHECKING
 
 from hilt import measure
 from hilt.engine.client import CrowdedEngineError, EngineClient, NoEngineError
 from hilt.engine.errors import EngineStartError, RunOverError
 from hilt.engine.events import FailureCause
-from hilt.engine.process import Boards
 from hilt.engine.run_files import RunFiles
 from hilt.engine.run_spec import RunSpec, make_run, resolve_run, spec_of
 from hilt.engine.taken_over import continuing, taken_over
 from hilt.store import Run, RunState, Store, database_path
 from hilt.store.labels import Labels, labels_of, set_labels
+
+if TYPE_CHECKING:
+    from hilt.engine.process import Boards
 
 ENGINE = (sys.executable, "-m", "hilt.engine")
 _START_SECONDS = 60.0

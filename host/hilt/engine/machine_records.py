@@ -6,10 +6,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hilt import measure
 from hilt.engine.errors import MixedBitstreamsError
-from hilt.engine.process import Boards
 from hilt.engine.run_spec import RunTask
 from hilt.schedule.checks import Rejected
 from hilt.schedule.workload_syntax import format_workload
@@ -18,6 +18,9 @@ from hilt.store import Run, Store, UnknownRunError
 from hilt.store.autotvm_exchange import import_records, read_tvm_log
 from hilt.trial import Outcome, Trial
 from hilt.vta.accelerator import Accelerator
+
+if TYPE_CHECKING:
+    from hilt.engine.process import Boards
 
 
 @dataclass

@@ -41,10 +41,13 @@ def describe_board(name: str) -> BoardDescription:
 
         return measurer.describe(name)
     from .board_description import resolve
-    from .fleet import describe_fleet
 
     described = [resolve(board).description for board in board_names_of(name)]
-    return described[0] if len(described) == 1 else describe_fleet(described)
+    if len(described) == 1:
+        return described[0]
+    from .fleet import describe_fleet
+
+    return describe_fleet(described)
 
 
 def open_measurer(name: str, listen: Listen = lambda event: None) -> Measurer:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from hilt.silicon.fitted_machine import FittedMachine
 from hilt.simulator.builds import shipped_builds
 from hilt.simulator.machine import EventMachine, MachineParameters, MachineStatus
 from hilt.vta.accelerator import Accelerator
@@ -78,29 +79,6 @@ class Measurement:
     workload: str
     program: Program
     seconds: float
-
-
-@dataclass(frozen=True)
-class FittedMachine:
-    """A machine that measurements gave.
-
-    Attributes:
-        machine: Costs in cycles of the clock that the bitstream states.
-        call_seconds: Time around each program.
-        start: The shipped machine at which the search began.
-        measurements: How many were fitted.
-        workloads: Of how many workloads they are.
-        fitted_error: Root mean square of the logarithm of predicted over measured seconds.
-        unseen_error: The same of workloads that a fit did not see; None with one workload.
-    """
-
-    machine: MachineParameters
-    call_seconds: float
-    start: str
-    measurements: int
-    workloads: int
-    fitted_error: float
-    unseen_error: float | None
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from typing import Any
 
 from hilt import paths
 from hilt.atomic_write import atomic_write
-from hilt.silicon.calibrate import FittedMachine
+from hilt.silicon.fitted_machine import FittedMachine
 from hilt.simulator.device import SimulatorError
 from hilt.simulator.machine import MachineParameters
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from hilt.trial import Outcome
 from hilt.tune.feedback import Feedback
 from hilt.tune.options import require
+from hilt.tune.problem import TuningProblem
 from hilt.tune.search_space import SearchSpace
 from hilt.tune.untried import Untried
 
@@ -132,3 +133,8 @@ def mutate(
     """Draw each knob anew, perhaps to the value it has, with this probability."""
     redrawn = generator.integers(0, sizes, size=children.shape)
     return np.where(generator.random(children.shape) < probability, redrawn, children)
+
+
+def genetic_tuner(problem: TuningProblem, seed: int, options: GeneticOptions) -> GeneticTuner:
+    """Return the genetic algorithm over a problem's space."""
+    return GeneticTuner(problem.space, seed, options)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hilt.tune.feedback import Feedback
+from hilt.tune.problem import TuningProblem
 from hilt.tune.search_space import SearchSpace
 from hilt.tune.untried import Untried
 
@@ -31,6 +32,11 @@ class RandomTuner:
         pass
 
 
+def random_tuner(problem: TuningProblem, seed: int, options: RandomOptions) -> RandomTuner:
+    """Return random search over a problem's space."""
+    return RandomTuner(problem.space, seed, options)
+
+
 @dataclass(frozen=True)
 class GridOptions:
     """The options of grid search, which has none."""
@@ -49,3 +55,8 @@ class GridTuner:
 
     def tell(self, feedback: Sequence[Feedback]) -> None:
         pass
+
+
+def grid_tuner(problem: TuningProblem, seed: int, options: GridOptions) -> GridTuner:
+    """Return grid search over a problem's space."""
+    return GridTuner(problem.space, options)

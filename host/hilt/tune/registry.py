@@ -11,17 +11,8 @@ from typing import Any
 
 from hilt.did_you_mean import did_you_mean
 from hilt.tune import plugins
-from hilt.tune.autotvm.tree_gru import TreeGRUOptions, treegru
-from hilt.tune.autotvm.trees import AutoTVMOptions, autotvm
 from hilt.tune.feedback import Tuner
-from hilt.tune.fixed_order import OrderOptions, OrderTuner
-from hilt.tune.genetic_tuner import GeneticOptions, GeneticTuner
-from hilt.tune.glimpse.tuner import GlimpseOptions, GlimpseTuner
-from hilt.tune.hardware_aware.tuner import HardwareAwareOptions, hardware_aware
-from hilt.tune.ml2tuner.tuner import ML2TunerOptions, ml2tuner
-from hilt.tune.model_guided.tuner import HiltOptions, HiltTuner
 from hilt.tune.options import OptionHelp, TunerOptionError, option_help, read_options
-from hilt.tune.plain_tuners import GridOptions, GridTuner, RandomOptions, RandomTuner
 from hilt.tune.problem import TuningProblem
 
 
@@ -31,51 +22,72 @@ class UnknownTunerError(ValueError):
 
 @dataclass(frozen=True)
 class _Entry:
+    """A tuner that is imported."""
+
     summary: str
-    """The summary in one line, for the help text."""
     options: type[Any]
     build: Callable[[TuningProblem, int, Any], Tuner]
-    libraries: tuple[str, ...] = ()
-    """Libraries that it imports at its first fit, because they take seconds."""
     source_sha256: str = ""
     """The SHA-256 of the file of a tuner from outside; empty for hilt's own."""
 
 
-def _random(problem: TuningProblem, seed: int, options: RandomOptions) -> Tuner:
-    return RandomTuner(problem.space, seed, options)
+@dataclass(frozen=True)
+class _Place:
+    """One of hilt's own tuners, which is imported when it is asked for."""
 
+    summary: str
+    """The summary in one line, for the help text."""
+    module: str
+    """Below hilt.tune."""
+    options: str
+    """The class of its options."""
+    build: str
+    """The function or class that makes it of a problem, a seed and options."""
+    libraries: tuple[str, ...] = ()
+    """Libraries that it imports at its first fit, because they take seconds."""
 
-def _ga(problem: TuningProblem, seed: int, options: GeneticOptions) -> Tuner:
-    return GeneticTuner(problem.space, seed, options)
-
-
-def _grid(problem: TuningProblem, seed: int, options: GridOptions) -> Tuner:
-    return GridTuner(problem.space, options)
+    def load(self) -> _Entry:
+        """Import the tuner."""
+        module = importlib.import_module(f"hilt.tune.{self.module}")
+        return _Entry(self.summary, getattr(module, self.options), getattr(module, self.build))
 
 
 _TREES = ("xgboost",)
 _TUNERS = {
-    "hilt": _Entry("hilt's own: the timing model, calibrated by measurements", HiltOptions, HiltTuner),
-    "random": _Entry("uniform random search without replacement", RandomOptions, _random),
-    "autotvm": _Entry(
-        "AutoTVM as TVM v0.9 has it: boosted trees and simulated annealing", AutoTVMOptions, autotvm, _TREES
+    "hilt": _Place(
+        "hilt's own: the timing model, calibrated by measurements", "model_guided.tuner", "HiltOptions", "HiltTuner"
     ),
-    "hw-aware": _Entry(
-        "AutoTVM with a first epoch chosen by the compiler's verdicts", HardwareAwareOptions, hardware_aware, _TREES
+    "random": _Place(
+        "uniform random search without replacement", "plain_tuners", "RandomOptions", "random_tuner"
     ),
-    "treegru": _Entry(
-        "AutoTVM's loop around its neural cost model (needs PyTorch)", TreeGRUOptions, treegru, ("torch",)
+    "autotvm": _Place(
+        "AutoTVM as TVM v0.9 has it: boosted trees and simulated annealing",
+        "autotvm.trees", "AutoTVMOptions", "autotvm", _TREES,
     ),
-    "ml2tuner": _Entry(
-        "models of performance, of validity, and of the compiled program", ML2TunerOptions, ml2tuner, _TREES
+    "hw-aware": _Place(
+        "AutoTVM with a first epoch chosen by the compiler's verdicts",
+        "hardware_aware.tuner", "HardwareAwareOptions", "hardware_aware", _TREES,
     ),
-    "glimpse": _Entry(
-        "trained on other layers and VTAs, guided by the target's figures", GlimpseOptions, GlimpseTuner, _TREES
+    "treegru": _Place(
+        "AutoTVM's loop around its neural cost model (needs PyTorch)",
+        "autotvm.tree_gru", "TreeGRUOptions", "treegru", ("torch",),
     ),
-    "ga": _Entry("TVM's genetic algorithm: generations of 100", GeneticOptions, _ga),
-    "order": _Entry("what compiles, in an order that learns nothing: a baseline", OrderOptions, OrderTuner),
-    "grid": _Entry("every configuration in the order of its index", GridOptions, _grid),
-}
+    "ml2tuner": _Place(
+        "models of performance, of validity, and of the compiled program",
+        "ml2tuner.tuner", "ML2TunerOptions", "ml2tuner", _TREES,
+    ),
+    "glimpse": _Place(
+        "trained on other layers and VTAs, guided by the target's figures",
+        "glimpse.tuner", "GlimpseOptions", "GlimpseTuner", _TREES,
+    ),
+    "ga": _Place(
+        "TVM's genetic algorithm: generations of 100", "genetic_tuner", "GeneticOptions", "genetic_tuner"
+    ),
+    "order": _Place(
+        "what compiles, in an order that learns nothing: a baseline", "fixed_order", "OrderOptions", "OrderTuner"
+    ),
+    "grid": _Place("every configuration in the order of its index", "plain_tuners", "GridOptions", "grid_tuner"),
+}  # fmt: skip
 
 
 def tuner_names() -> list[str]:
@@ -155,7 +167,7 @@ def _own(name: str, entry: _Entry, options: dict[str, object]) -> dict[str, obje
 
 def _entry(name: str) -> _Entry:
     if name in _TUNERS:
-        return _TUNERS[name]
+        return _TUNERS[name].load()
     plugin = plugins.find_plugin(name)
     if plugin is None:
         hint = did_you_mean(name, tuner_names(), f"there are: {', '.join(tuner_names())}")

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from hilt.cli import reference
-from hilt.cli.attending import attend_campaign
+from hilt.cli.attending_campaign import attend_campaign
 from hilt.cli.exit_codes import Exit, report_error
 from hilt.cli.main import run as hilt
 from hilt.cli.runs import sparkline

@@ -35,7 +35,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setattr(launch, name, partial(getattr(launch, name), boards=GatedBoards(), engine=ENGINE))
     monkeypatch.setattr("hilt.cli.campaign.describe_board", description)
     monkeypatch.setattr("hilt.cli.host_keys.confirm_host_key", lambda boards: None)
-    monkeypatch.setattr("hilt.cli.attending.write_outputs", lambda *_: type("Written", (), {"notes": []}))
+    monkeypatch.setattr("hilt.cli.attending_campaign.write_outputs", lambda *_: type("Written", (), {"notes": []}))
     return tmp_path
 
 

@@ -15,7 +15,8 @@ from hilt.network.board_run import target_of
 from hilt.network.search import Searcher
 from hilt.run_choices import CheckLevel
 from hilt.schedule import Conv2d, load_workload
-from hilt.silicon.calibrate import FEWEST, FittedMachine, Measurement, TooFewMeasurementsError, calibrate, log_errors
+from hilt.silicon.calibrate import FEWEST, Measurement, TooFewMeasurementsError, calibrate, log_errors
+from hilt.silicon.fitted_machine import FittedMachine
 from hilt.silicon.kept_machines import KeptMachineError, keep_machine, kept_fit, kept_machine
 from hilt.silicon.measured import public_accelerator
 from hilt.simulator.builds import NEWER, OLDER, shipped_builds

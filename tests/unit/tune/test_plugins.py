@@ -8,7 +8,6 @@ import pytest
 
 from hilt import tune
 from hilt.tune import plugins
-from hilt.tune.options import option_help
 from hilt.tune.registry import _TUNERS
 
 SOURCE = '''
@@ -102,4 +101,4 @@ def test_a_mistyped_tuner_gets_the_nearest() -> None:
 
 @pytest.mark.parametrize("name", list(_TUNERS))
 def test_every_option_of_hilts_tuners_says_its_meaning(name: str) -> None:
-    assert not [option.name for option in option_help(_TUNERS[name].options) if not option.meaning]
+    assert not [option.name for option in tune.tuner_options(name) if not option.meaning]

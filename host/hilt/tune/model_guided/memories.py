@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 
 from hilt.simulator.device import MemoryModel
 from hilt.vta.accelerator import Accelerator
@@ -38,6 +37,8 @@ def hypotheses(accelerator: Accelerator, count: int) -> Floats:
 
     The others are a sequence of low discrepancy (the multiples of three irrational numbers; Roberts, 2018).
     """
+    from scipy.special import ndtri  # takes longer to import than a run to make, which needs prior_mean alone
+
     spread = (0.5 + np.arange(1, count)[:, None] * _IRRATIONAL) % 1.0
     deviations = ndtri(spread)
     deviations[:, 2] = ndtri(0.5 + spread[:, 2] / 2)
