@@ -72,6 +72,47 @@ def test_a_skewed_network_is_as_good_as_the_plain_one(channel_block: int) -> Non
     assert plain > 0.98
 
 
+def clipped_at_six(model: Any, images: Array, loudest: float, spread: float) -> Any:
+    """Return the digits' network with Relu6, whose channels peak at `loudest` * 2^-|N(0, spread)|."""
+    runner, random = Runner(canonical(model), ["r1", "r2"]), np.random.default_rng(3)
+    seen = [runner.run({"x": image[None]}) for image in images[:400]]
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    values = {part.name: numpy_helper.to_array(part).astype(np.float64) for part in made.graph.initializer}
+    factors = []
+    for name in ("r1", "r2"):
+        peaks = np.max([each[name].max(axis=(0, 2, 3)) for each in seen], axis=0)
+        factors.append(loudest * 2.0 ** -np.abs(random.normal(0, spread, len(peaks))) / np.where(peaks > 0, peaks, 1))
+    first, second = factors
+    values["w1"] *= first[:, None, None, None]
+    values["b1"] *= first
+    values["w2"] *= second[:, None, None, None] / first[:, None, None]
+    values["b2"] *= second
+    values["w3"] /= np.repeat(second, 16)
+    values |= {"low": np.array(0.0), "high": np.array(6.0)}
+    del made.graph.initializer[:]
+    made.graph.initializer.extend(numpy_helper.from_array(each.astype(np.float32), n) for n, each in values.items())
+    for node in made.graph.node:
+        if node.op_type == "Relu":
+            node.op_type = "Clip"
+            node.input.extend(["low", "high"])
+    return made
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loudest", [2.5, 9.0], ids=["nothing is clipped", "the loudest are clipped"])
+def test_relu6_with_skewed_channels_is_as_good_as_in_float(loudest: float) -> None:
+    """Without a factor on the channels below the clip it was right in 47 % of the digits."""
+    model, images, _, unseen, labels = digits.trained()
+    graph = canonical(clipped_at_six(model, images, loudest, 3.0))
+    result = quantise(graph, Calibration(tuple({"x": image[None]} for image in images[:32])), search=False)
+    runner, name = Runner(graph, ["y"]), result.graph.outputs[0]
+    wanted = np.concatenate([runner.run({"x": image[None]})["y"] for image in unseen]).argmax(axis=1)
+    given = np.concatenate([evaluate(result.graph, {"x": image[None]})[name] for image in unseen]).argmax(axis=1)
+    assert result.equalised
+    assert np.mean(given == labels) >= np.mean(wanted == labels) - 0.005
+
+
 def equal_graphs(model: Any, fixed: list[str] | None = None) -> tuple[OnnxGraph, list[OnnxGraph]]:
     """Return a canonical graph, and its equalised forms; assert that they compute the same."""
     graph = canonical(model)
@@ -128,13 +169,15 @@ NODES: dict[str, list[Any]] = {
     ],
     "resize": [helper.make_node("Resize", ["s", "", "twice"], ["t"], mode="linear")],
     "pad": [helper.make_node("Pad", ["s", "ring"], ["t"])],
+    "clip": [helper.make_node("Clip", ["s", "low", "high"], ["t"])],
+    "clip on both sides": [helper.make_node("Clip", ["s", "lower", "high"], ["t"])],
 }
 
 
-@pytest.mark.parametrize("kind", [*NODES, "clip", "sigmoid", "filled"])
+@pytest.mark.parametrize("kind", [*NODES, "raised clip", "sigmoid", "filled"])
 def test_equalising_changes_no_result(kind: str) -> None:
     others: dict[str, list[Any]] = {
-        "clip": [helper.make_node("Clip", ["s", "low", "high"], ["t"])],
+        "raised clip": [helper.make_node("Clip", ["s", "one_up", "high"], ["t"])],
         "sigmoid": [helper.make_node("Sigmoid", ["s"], ["t"])],
         "filled": [helper.make_node("Pad", ["s", "ring", "high"], ["t"])],
     }
@@ -143,7 +186,8 @@ def test_equalising_changes_no_result(kind: str) -> None:
         **weights_of("u", 8, 8, 3, 3), **weights_of("d", 8, 1, 3, 3), **weights_of("g", 8, 4, 3, 3),
         **weights_of("k", 8, 8, 1, 1), "zero": np.array([0]), "four": np.array([4]), "eight": np.array([8]),
         "one": np.array([1]), "slope": np.abs(normal(8, 1, 1)), "low": np.array(0, np.float32),
-        "high": np.array(6, np.float32), "twice": np.array([1, 1, 2, 2], np.float32),
+        "high": np.array(6, np.float32), "lower": np.array(-3, np.float32), "one_up": np.array(1, np.float32),
+        "twice": np.array([1, 1, 2, 2], np.float32),
         "ring": np.array([0, 0, 1, 1, 0, 0, 1, 1]),
     }  # fmt: skip
     used = {name for node in middle for name in node.input}

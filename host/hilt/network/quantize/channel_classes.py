@@ -1,19 +1,21 @@
 """Classes of channels: all that one positive factor must reach for a float network to compute the same.
 
 A factor on a channel passes through Relu, poolings, moves and sums; a layer with constant weights ends it on
-both sides, since its weights can take factors up. Every other operator, the inputs and the outputs keep the factor 1.
+both sides, since its weights can take factors up. A Clip (Relu6) lets channels pass whose values stay far below it, up
+to a factor. Every other operator, the inputs and the outputs keep the factor 1.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode
+from hilt.network.quantize.statistics import TensorStatistics
 
 Ids = NDArray[np.int64]
 
@@ -26,6 +28,8 @@ _HOMOGENEOUS = frozenset(
     )
 )  # fmt: skip
 """f(s * x) = s * f(x) for s > 0, channel by channel."""
+_CLIP_MARGIN = 1.0
+"""Binary logarithm: no factor brings a channel's largest value seen nearer than this to the value that clips it."""
 
 
 @dataclass(frozen=True)
@@ -66,21 +70,26 @@ class ChannelClasses:
         count: How many there are, `FIXED` among them.
         layers: The layers with constant weights.
         tensors: The classes of each channel (the second axis) by tensor.
+        most: The binary logarithm of the largest factor of each class (count,): infinity, or what a Clip leaves.
     """
 
     count: int
     layers: tuple[LayerClasses, ...]
     tensors: dict[str, Ids]
+    most: NDArray[np.float64]
 
 
-def find_classes(graph: OnnxGraph, fixed: Iterable[str]) -> ChannelClasses:
+def find_classes(
+    graph: OnnxGraph, fixed: Iterable[str], statistics: Mapping[str, TensorStatistics] | None = None
+) -> ChannelClasses:
     """Return the classes of a canonical graph.
 
     Args:
         graph: The graph.
         fixed: Further tensors that keep the factor 1.
+        statistics: Of tensors; a Clip with none of its output lets no factor pass.
     """
-    return _Finder(graph).find([*graph.inputs, *graph.outputs, *fixed])
+    return _Finder(graph, statistics or {}).find([*graph.inputs, *graph.outputs, *fixed])
 
 
 def is_scalable(graph: OnnxGraph, node: OnnxNode) -> bool:
@@ -97,8 +106,10 @@ def is_scalable(graph: OnnxGraph, node: OnnxNode) -> bool:
 class _Finder:
     """The state of find_classes: a forest of classes, and each tensor's channels."""
 
-    def __init__(self, graph: OnnxGraph) -> None:
+    def __init__(self, graph: OnnxGraph, statistics: Mapping[str, TensorStatistics]) -> None:
         self._graph = graph
+        self._statistics = statistics
+        self._clipped: list[tuple[Ids, NDArray[np.float64]]] = []
         self._parents = [FIXED]
         self._channels: dict[str, _Channels] = {}
         self._layers: list[tuple[OnnxNode, Ids, Ids]] = []
@@ -115,10 +126,14 @@ class _Finder:
             self._fix(name)
         roots = np.array([self._root(place) for place in range(len(self._parents))])
         names, numbers = np.unique(roots, return_inverse=True)  # FIXED is the smallest and stays 0
+        most = np.full(len(names), np.inf)
+        for ids, logarithms in self._clipped:
+            np.minimum.at(most, numbers[ids], logarithms)
         return ChannelClasses(
             len(names),
             tuple(LayerClasses(node, numbers[outputs], numbers[inputs]) for node, outputs, inputs in self._layers),
             {name: numbers[channels.ids] for name, channels in self._channels.items() if channels.axis == 1},
+            most,
         )
 
     def _root(self, place: int) -> int:
@@ -180,6 +195,29 @@ class _Finder:
             return _reshaped(channels, before, after)
         move = _MOVES.get(node.op)
         return None if move is None else move(self, node, channels)
+
+    def _clip(self, node: OnnxNode, channels: _Channels) -> _Channels | None:
+        """Fix the channels that come near the bounds of a Clip, and limit the factors of the others."""
+        found = self._statistics.get(node.outputs[0])
+        bound = self._bound(node)
+        if bound == np.inf:
+            return channels
+        if found is None or channels.axis != 1 or found.peaks.shape != channels.ids.shape or bound <= 0:
+            return None
+        most = np.log2(bound / np.maximum(found.peaks, 1e-300)) - _CLIP_MARGIN
+        near = (most <= 0) | (found.peaks == 0)
+        self._join(channels.ids[near], np.full(np.count_nonzero(near), FIXED))
+        self._clipped.append((channels.ids[~near], most[~near]))
+        return channels
+
+    def _bound(self, node: OnnxNode) -> float:
+        """Return the least magnitude besides 0 that a Clip bounds; 0 if its bounds are not around zero."""
+        given = [self._graph.constants.get(name) for name in node.inputs[1:3]]
+        low, high = (float(each) if each is not None else None for each in (*given, None, None)[:2])
+        low, high = -np.inf if low is None else low, np.inf if high is None else high
+        if low > 0 or high <= 0:
+            return 0.0
+        return high if low == 0 else min(-low, high)
 
     def _transposed(self, node: OnnxNode, channels: _Channels) -> _Channels:
         return _Channels(list(node.attributes["perm"]).index(channels.axis), channels.ids)
@@ -276,10 +314,11 @@ def _reshaped(channels: _Channels, before: Sequence[int], after: Sequence[int]) 
 
 
 _MOVES: dict[str, Callable[[_Finder, OnnxNode, _Channels], _Channels | None]] = {
+    "Clip": _Finder._clip,
     "DepthToSpace": _Finder._spread,
     "Pad": _Finder._padded,
     "Resize": _Finder._resized,
     "Slice": _Finder._sliced,
     "Transpose": _Finder._transposed,
 }
-"""Operators that move channels, and how they do."""
+"""Operators that move or clip channels, and how they do."""

@@ -46,7 +46,7 @@ def equalised(
         statistics: Of the tensors that become int8.
         rule: How much the activations' ranges count, from 0 to 1; the weights' ranges count for the rest.
     """
-    classes = find_classes(graph, fixed)
+    classes = find_classes(graph, fixed, statistics)
     if classes.count <= 1:
         return None
     factors = _solve(graph, classes, statistics, rule)
@@ -58,19 +58,22 @@ def _solve(graph: OnnxGraph, classes: ChannelClasses, statistics: Mapping[str, T
     layers = [(layer, _logs(layer, graph)) for layer in classes.layers]
     levels, biases, homes = _levels(classes, statistics), _biases(graph, classes), _homes(classes)
     heard = levels > _NEVER
+    clipped = np.isfinite(classes.most)
+    aims = np.where(clipped, levels + np.where(clipped, classes.most, 0), 0.0)
     factors = np.zeros(classes.count)
     for _ in range(_ROUNDS):
         rows, columns = _ranges(layers, classes.count, factors)
         tops = _tops(homes, levels + factors, heard)
         both = (rows > _NEVER) & (columns > _NEVER)
         by_weights = np.where(both, 0.5 * (rows - columns), 0.0)
-        by_values = np.maximum(levels + factors, rows - _ROW_MARGIN)
+        by_values = np.maximum(levels + factors - aims, rows - _ROW_MARGIN)
         change = np.where(heard, rule * by_values + (1 - rule) * by_weights, np.maximum(rows, 0))
         excess = np.maximum(levels + factors - tops - _PEAK_MARGIN, biases + factors - tops - _BIAS_MARGIN)
-        factors -= _STEP * np.maximum(change, np.where(tops > _NEVER, excess, _NEVER))
+        factors -= _STEP * np.maximum(change, np.where((tops > _NEVER) & ~clipped, excess, _NEVER))
+        factors = np.minimum(factors, classes.most)
         factors[FIXED] = 0
     factors = np.clip(factors, -_LARGEST_FACTOR, _LARGEST_FACTOR)
-    return _aligned(homes, levels, factors)
+    return np.minimum(_aligned(homes, levels, factors), classes.most)
 
 
 def _biases(graph: OnnxGraph, classes: ChannelClasses) -> Logs:
