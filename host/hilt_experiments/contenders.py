@@ -16,6 +16,10 @@ from hilt import tune
 from hilt.tune import Tuner, TuningProblem
 from hilt.tune.registry import tuner_module
 from hilt_experiments import peers
+from hilt_experiments.restricted import RestrictedTuner
+
+_RESTRICTED = "restricted"
+"""The option of every contender: what does not compile is no trial."""
 
 
 @dataclass(frozen=True)
@@ -37,21 +41,37 @@ class Contender:
 
     def all_options(self) -> dict[str, object]:
         """Return all options of the tuner, defaults included."""
-        if tune.tuner_exists(self.tuner):
-            return tune.resolve_options(self.tuner, **dict(self.options))
-        return dict(self.options)
+        own, restricted = self._options()
+        chosen = {_RESTRICTED: True} if restricted else {}
+        return (tune.resolve_options(self.tuner, **own) if tune.tuner_exists(self.tuner) else own) | chosen
+
+    def restricted(self) -> Contender:
+        """Return the same contender, whose proposals that do not compile are no trials."""
+        own, _ = self._options()
+        return Contender.of(self.tuner, f"{self.label}, restricted", **own, restricted=True)
+
+    def _options(self) -> tuple[dict[str, Any], bool]:
+        """Return the tuner's own options, and whether it is restricted to what compiles."""
+        own = dict(self.options)
+        return own, bool(own.pop(_RESTRICTED, False))
 
     def make(self, problem: TuningProblem, seed: int) -> Tuner:
         """Return a new tuner for the problem. Raises TunerOptionError, UnknownTunerError."""
+        own, restricted = self._options()
+        if restricted and self.tuner in peers.RESTRICT_THEMSELVES:
+            return peers.make_peer(self.tuner, problem, seed, restricted=True, **own)
         if tune.tuner_exists(self.tuner):
-            return tune.make_tuner(self.tuner, problem, seed, **dict(self.options))
-        return peers.make_peer(self.tuner, problem, seed, **dict(self.options))
+            tuner = tune.make_tuner(self.tuner, problem, seed, **own)
+        else:
+            tuner = peers.make_peer(self.tuner, problem, seed, **own)
+        return RestrictedTuner(tuner, problem.compiles) if restricted else tuner
 
     def code(self) -> str:
         """Return the SHA-256 of the sources that decide its proposals; for a peer, also its package's version."""
+        wrapper = code_of("hilt_experiments.restricted") if self._options()[1] else ""
         if tune.tuner_exists(self.tuner):
-            return code_of(tuner_module(self.tuner))
-        return code_of(peers.module_of(self.tuner)) + peers.version_of(self.tuner)
+            return code_of(tuner_module(self.tuner)) + wrapper
+        return code_of(peers.module_of(self.tuner)) + peers.version_of(self.tuner) + wrapper
 
 
 def known(contenders: Iterable[Contender]) -> tuple[list[Contender], list[str]]:

@@ -77,8 +77,10 @@ def peers(bench: Bench) -> None:
     # Kernel Tuner's strategies plan by their budget.
     contenders += [
         Contender.of(f"kernel-tuner-{name}", max_fevals=protocol.trials)
-        for name in ("genetic", "annealing", "mls", "bayes")
+        for name in ("genetic", "annealing", "mls", "bayes", "ils", "pso", "diff-evo", "vndx", "greywolf")
     ]
+    # The compiler's check costs nothing, so that a user gives it as the restriction.
+    contenders += [each.restricted() for each in contenders if each.tuner != "hilt"]
     seeds = bench.seeds(3, 20)
     wanted = [subject(name) for name in bench.workloads(few, EVIDENCE)]
     results = bench.runs(usable(bench, wanted), contenders, protocol, seeds)

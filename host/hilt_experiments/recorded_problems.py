@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NoReturn
 
@@ -12,7 +11,7 @@ import numpy.typing as npt
 from hilt.measure.dataset import Dataset, DatasetStore
 from hilt.measure.dataset.recorded_space import is_imported, space_of
 from hilt.trial import Outcome
-from hilt.tune import Feedback, Tuner, TuningProblem
+from hilt.tune import TuningProblem
 from hilt.tune.metrics import trials_to_within
 from hilt_experiments.contenders import Contender
 from hilt_experiments.errors import ExperimentError
@@ -47,28 +46,6 @@ class RecordedProblem(TuningProblem):
         )
 
 
-class RestrictedTuner:
-    """A tuner whose proposals outside of `allowed` (n,) are answered at once as rejected: they are no trials."""
-
-    def __init__(self, tuner: Tuner, allowed: npt.NDArray[np.bool_]) -> None:
-        self._tuner = tuner
-        self._allowed = allowed
-
-    def ask(self, count: int) -> list[int]:
-        """Return indices, see hilt.tune.Tuner."""
-        found: list[int] = []
-        while len(found) < count and (asked := self._tuner.ask(count - len(found))):
-            refused = [index for index in asked if not self._allowed[index]]
-            if refused:
-                self._tuner.tell([Feedback(index, Outcome.REJECTED) for index in refused])
-            found += [index for index in asked if self._allowed[index]]
-        return found
-
-    def tell(self, feedback: Sequence[Feedback]) -> None:
-        """Take results, see hilt.tune.Tuner."""
-        self._tuner.tell(feedback)
-
-
 def open_dataset(name: str) -> tuple[Dataset, TuningProblem]:
     """Return a dataset by the beginning of its name, and the problem of its space. Raises DatasetError."""
     dataset = DatasetStore().find(name)
@@ -90,10 +67,10 @@ def replays(
     Raises ExperimentError for a tuner that needs what the dataset lacks, TunerOptionError, UnknownTunerError.
     """
     problem = problem_of(dataset)
+    contender = contender.restricted() if restricted else contender
     rows = []
     for seed in range(seeds):
-        tuner = contender.make(problem, seed)
-        run = replay(RestrictedTuner(tuner, problem.compiles) if restricted else tuner, dataset, protocol)
+        run = replay(contender.make(problem, seed), dataset, protocol)
         latencies = dataset.microseconds[run.indices]
         best = float(latencies.min(initial=np.inf))
         rows.append(

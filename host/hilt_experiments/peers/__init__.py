@@ -9,19 +9,23 @@ from hilt.tune import Tuner, TuningProblem, UnknownTunerError
 
 _EXTRA = "peers"
 _PEERS = {
-    **{f"optuna-{name}": ("optuna_tuner", "optuna", "optuna") for name in ("tpe", "gp", "cmaes")},
-    "smac": ("smac_tuner", "smac", "smac"),
+    "optuna-tpe": ("optuna_tuner", ("optuna",), "optuna"),
+    "optuna-gp": ("optuna_tuner", ("optuna", "torch"), "optuna"),
+    "optuna-cmaes": ("optuna_tuner", ("optuna", "cmaes"), "optuna"),
+    "smac": ("smac_tuner", ("smac",), "smac"),
     **{
-        f"kernel-tuner-{name}": ("kernel_tuner_tuner", "kernel_tuner", "kernel_tuner")
-        for name in ("genetic", "annealing", "mls", "bayes")
+        f"kernel-tuner-{name}": ("kernel_tuner_tuner", ("kernel_tuner",), "kernel_tuner")
+        for name in ("genetic", "annealing", "mls", "bayes", "ils", "pso", "diff-evo", "vndx", "greywolf")
     },
 }
-"""Name: (module here, package imported, distribution)."""
+"""Name: (module here, packages imported, distribution)."""
+RESTRICT_THEMSELVES = frozenset(name for name in _PEERS if name.startswith("kernel-tuner-"))
+"""Peers that take what compiles as their search space (`restricted`); others are told of each refusal at once."""
 
 
 def peer_names() -> list[str]:
-    """Return the names of the peers whose package is installed."""
-    return [name for name, (_, package, _) in _PEERS.items() if util.find_spec(package) is not None]
+    """Return the names of the peers that are installed with the packages that they import."""
+    return [name for name, (_, needed, _) in _PEERS.items() if all(map(util.find_spec, needed))]
 
 
 def extra_needed(name: str) -> str:

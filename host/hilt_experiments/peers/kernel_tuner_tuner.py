@@ -19,23 +19,30 @@ from typing import Any
 import numpy as np
 
 from hilt.tune import Feedback, Tuner, TuningProblem
-from hilt.tune.untried import Untried
 
 STRATEGIES = {
     "kernel-tuner-genetic": "genetic_algorithm",
     "kernel-tuner-annealing": "simulated_annealing",
     "kernel-tuner-mls": "mls",
     "kernel-tuner-bayes": "bayes_opt",
+    "kernel-tuner-ils": "greedy_ils",
+    "kernel-tuner-pso": "pso",
+    "kernel-tuner-diff-evo": "diff_evo",
+    "kernel-tuner-vndx": "gen_hybrid_vndx",
+    "kernel-tuner-greywolf": "gen_adaptive_tabu_greywolf",
 }
+_SEEDED: dict[str, dict[str, Any]] = {
+    "kernel-tuner-bayes": {"samplingmethod": "random"},
+    "kernel-tuner-diff-evo": {"constraint_aware": False},
+}
+"""Options of strategies that begin with a Latin hypercube by default: it takes no seed."""
 _EVALUATIONS = 1_000_000
 _PATIENCE_SECONDS = 600.0
 
 
-def make(name: str, problem: TuningProblem, seed: int, **options: Any) -> Tuner:
-    """Return a tuner; `options` are the strategy's."""
-    if name == "kernel-tuner-bayes":
-        options = {"samplingmethod": "random", **options}  # its default, Latin hypercubes, takes no seed
-    return _KernelTuner(STRATEGIES[name], problem, seed, options)
+def make(name: str, problem: TuningProblem, seed: int, *, restricted: bool = False, **options: Any) -> Tuner:
+    """Return a tuner; `options` are the strategy's. If `restricted`, its search space is what compiles."""
+    return _KernelTuner(STRATEGIES[name], problem, seed, {**_SEEDED.get(name, {}), **options}, restricted)
 
 
 class _KernelTuner:
@@ -45,15 +52,26 @@ class _KernelTuner:
     If it ran on after an answer, it would draw the numbers of the next tuner.
     """
 
-    def __init__(self, strategy: str, problem: TuningProblem, seed: int, options: dict[str, Any]) -> None:
+    def __init__(
+        self, strategy: str, problem: TuningProblem, seed: int, options: dict[str, Any], restricted: bool
+    ) -> None:
         from kernel_tuner.searchspace import Searchspace
 
         self._problem = problem
         self._strategy = import_module(f"kernel_tuner.strategies.{strategy}")
         self._options = options
         self._knobs = {knob.name: list(knob.values) for knob in problem.space.knobs}
-        self._searchspace = Searchspace(self._knobs, None, 1024)
-        self._untried = Untried(len(problem.space))
+        if restricted:
+            columns = problem.space.columns(np.flatnonzero(problem.compiles))
+            rows = np.stack(list(columns.values()), axis=1).tolist()
+            compiling = {place: dict(zip(columns, row, strict=True)) for place, row in enumerate(rows)}
+            self._searchspace = Searchspace(
+                None, None, None, from_cache={"tune_params": self._knobs, "cache": compiling}
+            )
+        else:
+            self._searchspace = Searchspace(self._knobs, None, 1024)
+        self._left = self._searchspace.size
+        """Number of configurations that were not asked for."""
         self._known: dict[int, float | None] = {}
         self._wanted: queue.Queue[int | BaseException] = queue.Queue()
         self._answered: queue.Queue[None] = queue.Queue()
@@ -62,7 +80,7 @@ class _KernelTuner:
         self._thread: threading.Thread | None = None
 
     def ask(self, count: int) -> list[int]:
-        if not count or not self._untried:
+        if not count or not self._left:
             return []
         if self._thread is None:
             self._thread = threading.Thread(target=self._search, name="kernel-tuner", daemon=True)
@@ -74,7 +92,7 @@ class _KernelTuner:
         wanted = self._wanted.get(timeout=_PATIENCE_SECONDS)
         if isinstance(wanted, BaseException):
             raise wanted
-        self._untried.take(wanted)
+        self._left -= 1
         self._asked = wanted
         return [wanted]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from hilt.measure.dataset import Dataset, DatasetKey
@@ -16,8 +16,10 @@ from hilt_experiments.replay import Protocol, replay
 from tests.unit.measure.dataset.small import built, small_subject
 
 TRIALS = 14
-PACKAGES = {"optuna": "optuna", "smac": "smac", "kernel": "kernel_tuner"}
-KERNEL_TUNER = [f"kernel-tuner-{name}" for name in ("genetic", "annealing", "mls", "bayes")]
+KERNEL_TUNER = [
+    f"kernel-tuner-{name}"
+    for name in ("genetic", "annealing", "mls", "bayes", "ils", "pso", "diff-evo", "vndx", "greywolf")
+]
 NAMES = ["optuna-tpe", "optuna-gp", "optuna-cmaes", "smac", *KERNEL_TUNER]
 
 
@@ -30,18 +32,45 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> tuple[DatasetKey, Datas
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_peer_searches_and_repeats_itself_for_a_seed(name: str, dataset: tuple[DatasetKey, Dataset]) -> None:
-    package = PACKAGES[name.split("-")[0]]
-    if find_spec(package) is None:
-        pytest.skip(f"{package} is not installed: pip install 'hilt[peers]'")
-    subject, recorded = dataset
-    assert name in peers.peer_names()
+    skip_without(name)
+    found = twice(Contender.of(name), *dataset)
+    assert dataset[1].valid[found].any() and not dataset[1].valid[found].all()
+
+
+@pytest.mark.parametrize("name", ["random", "ga", "autotvm", *NAMES])
+def test_a_restricted_tuner_tries_only_what_compiles(name: str, dataset: tuple[DatasetKey, Dataset]) -> None:
+    skip_without(name)
+    found = twice(Contender.of(name, restricted=True), *dataset)
+    assert SharedTuningProblem.of_subject(dataset[0]).compiles[found].all()
+
+
+def skip_without(name: str) -> None:
+    if peers.extra_needed(name) and name not in peers.peer_names():
+        pytest.skip(f"{name} is not installed: pip install 'hilt[peers]'")
+
+
+def twice(contender: Contender, subject: DatasetKey, recorded: Dataset) -> npt.NDArray[np.int64]:
+    """Return the distinct trials of a run, which a second one repeats."""
     runs = []
     for seed in (1, 1):
-        tuner = Contender.of(name).make(SharedTuningProblem.of_subject(subject), seed)
+        tuner = contender.make(SharedTuningProblem.of_subject(subject), seed)
         runs.append(replay(tuner, recorded, Protocol(trials=TRIALS, batch=1, pipelined=False)).indices)
     assert len(set(runs[0].tolist())) == TRIALS
     assert np.array_equal(runs[0], runs[1])
-    assert recorded.valid[runs[0]].any() and not recorded.valid[runs[0]].all()
+    return runs[0]
+
+
+def test_a_restricted_contender_has_other_runs_and_its_own_name() -> None:
+    plain = Contender.of("ga", population=20)
+    restricted = plain.restricted()
+    assert restricted.label == "ga, restricted"
+    assert restricted.all_options() == plain.all_options() | {"restricted": True}
+    assert restricted.code() != plain.code()
+
+
+def test_a_peer_is_there_with_all_packages_that_it_imports(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers.util, "find_spec", lambda name: None if name == "torch" else name)
+    assert "optuna-tpe" in peers.peer_names() and "optuna-gp" not in peers.peer_names()
 
 
 def test_a_peer_that_is_not_installed_names_its_package() -> None:
