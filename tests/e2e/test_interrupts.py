@@ -109,6 +109,7 @@ def started(files: Path) -> Iterator[Callable[[list[str]], Command]]:
 def test_a_command_without_a_board(
     shared_home: Path, started: Callable[[list[str]], Command], files: Path, words: list[str], phase: str, made: str
 ) -> None:
+    (files / made).unlink(missing_ok=True)  # of another phase, which failed
     command = started(words)
     command.wait_for(phase)
     status, seconds = command.interrupt()

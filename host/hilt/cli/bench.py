@@ -81,22 +81,33 @@ def bench(
     require_experiments("hilt bench")
     from hilt.tune import canonical_tuner
     from hilt_experiments.bench import BenchSettings
-    from hilt_experiments.catalogue import experiment
 
     if list_all:
         _list(as_json)
         return
-    if not names:
-        raise typer.BadParameter("name an experiment; --list shows them")
-    if full and quick:
-        raise typer.BadParameter("--full and --quick are two sizes; give one")
+    _refuse_contradictions(names, full, quick)
     chosen = tuple(workloads.split(",")) if workloads else None
     added = tuple(map(canonical_tuner, tuner or []))
     settings = BenchSettings(seeds, chosen, full, quick, jobs, checks, added, seed)
     folder = output or paths.home() / "experiments"
     if names == [_ALL]:
         _everything(settings, folder / _ALL, minutes, as_json)
-        return
+    else:
+        _hold(names or [], settings, minutes, folder, as_json)
+
+
+def _refuse_contradictions(names: list[str] | None, full: bool, quick: bool) -> None:
+    """Raise BadParameter without an experiment, and for two sizes."""
+    if not names:
+        raise typer.BadParameter("name an experiment; --list shows them")
+    if full and quick:
+        raise typer.BadParameter("--full and --quick are two sizes; give one")
+
+
+def _hold(names: list[str], settings: BenchSettings, minutes: float | None, folder: Path, as_json: bool) -> None:
+    """Hold the experiments of these names."""
+    from hilt_experiments.catalogue import experiment
+
     _refuse_others(names, settings, minutes)
     wanted = {name: experiment(name) for name in names}
     results = {name: _held(name, entry, settings, folder / name, as_json) for name, entry in wanted.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
 
 from hilt.engine.events import FailureCause
 from hilt.store import StoreError, UnknownRunError
@@ -67,22 +68,40 @@ _ROOMS = {
 
 def failure_of(error: BaseException) -> FailureCause:
     """Return the cause of an error."""
+    found = _stated(error) or _by_package(error) or _by_name(_kinds(error))
+    return found or FailureCause.INTERNAL
+
+
+def _stated(error: BaseException) -> FailureCause | None:
+    """Return the cause of an error of the layers that are loaded anyway."""
     if isinstance(error, EngineStartError):
         return error.failure
     if isinstance(error, StoreError) or (isinstance(error, OSError) and error.errno in _DISK):
         return FailureCause.STORE
     if isinstance(error, BoardLostError):
         return FailureCause.BOARD
-    if type(error).__module__.startswith("hilt_runtime."):
+    return FailureCause.INPUT if isinstance(error, _MISTAKEN) else None
+
+
+def _by_package(error: BaseException) -> FailureCause | None:
+    """Return the cause of an error of another package than hilt."""
+    package = type(error).__module__.partition(".")[0]
+    if package == "hilt_runtime":
         return FailureCause.BOARD if type(error).__name__ in _OF_THE_RUNTIMES_BOARD else FailureCause.INPUT
-    if type(error).__module__.startswith("hilt_experiments."):
-        return FailureCause.INPUT
-    kinds = [kind for kind in type(error).__mro__ if kind.__module__.startswith(("hilt.", "hilt_board."))]
-    if any(kind.__name__ == "NoEngineError" for kind in kinds):  # of hilt.engine.client, which imports us
+    return FailureCause.INPUT if package == "hilt_experiments" else None
+
+
+def _kinds(error: BaseException) -> list[type]:
+    """Return the classes of an error that hilt or the board's agent defines, the nearest first."""
+    return [kind for kind in type(error).__mro__ if kind.__module__.startswith(("hilt.", "hilt_board."))]
+
+
+def _by_name(kinds: Sequence[type]) -> FailureCause | None:
+    """Return the cause of an error by the names of its classes, or else by the folder that defines the nearest."""
+    names = {kind.__name__ for kind in kinds}
+    if "NoEngineError" in names:  # of hilt.engine.client, which imports us
         return FailureCause.BOARD
-    if isinstance(error, _MISTAKEN) or any(kind.__name__ in _MISTAKEN_BELOW for kind in kinds):
+    if names & _MISTAKEN_BELOW:
         return FailureCause.INPUT
-    for kind in kinds:
-        if (room := kind.__module__.split(".")[1]) in _ROOMS:
-            return _ROOMS[room]
-    return FailureCause.INTERNAL
+    rooms = (kind.__module__.split(".")[1] for kind in kinds)
+    return next((_ROOMS[room] for room in rooms if room in _ROOMS), None)

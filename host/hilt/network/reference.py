@@ -39,6 +39,20 @@ def evaluate(
         ValueError: An input is missing or has another shape or type.
     """
     values: dict[str, Array] = dict(graph.constants)
+    values.update(_checked_feeds(graph, feeds))
+    read = dict(values)
+    for done, node in enumerate(graph.nodes):
+        on_node(done, len(graph.nodes))
+        inputs = [read[name] if name else None for name in node.inputs]
+        for name, made in zip(node.outputs, evaluate_node(node, inputs), strict=False):
+            _require_declared(graph, node, name, made)
+            values[name], read[name] = made, _as_seen(name, made, board or {})
+    return {name: value for name, value in values.items() if name in graph.tensors}
+
+
+def _checked_feeds(graph: Graph, feeds: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the graph's inputs. Raises ValueError if one is missing or has another shape or type."""
+    found = {}
     for name in graph.inputs:
         wanted = graph.tensors[name]
         if name not in feeds:
@@ -48,18 +62,16 @@ def evaluate(
             raise ValueError(
                 f"input {name} is {given.dtype} {given.shape}, and {graph.name} reads {wanted.dtype} {wanted.shape}"
             )
-        values[name] = given
-    read = dict(values)
-    for done, node in enumerate(graph.nodes):
-        on_node(done, len(graph.nodes))
-        inputs = [read[name] if name else None for name in node.inputs]
-        for name, made in zip(node.outputs, evaluate_node(node, inputs), strict=False):
-            _require_declared(graph, node, name, made)
-            values[name] = made
-            seen = None if board is None or name not in board else np.asarray(board[name])
-            alike = seen is not None and seen.shape == made.shape and seen.dtype == made.dtype
-            read[name] = seen if alike and seen is not None else made
-    return {name: value for name, value in values.items() if name in graph.tensors}
+        found[name] = given
+    return found
+
+
+def _as_seen(name: str, made: Array, board: Mapping[str, Any]) -> Array:
+    """Return the board's tensor of a name where it has the shape and type of `made`, else `made`."""
+    if name not in board:
+        return made
+    seen = np.asarray(board[name])
+    return seen if seen.shape == made.shape and seen.dtype == made.dtype else made
 
 
 def _require_declared(graph: Graph, node: Node, name: str, made: Array) -> None:

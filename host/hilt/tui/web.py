@@ -7,11 +7,16 @@ import re
 import secrets
 import shlex
 import sys
+from typing import TYPE_CHECKING
 
 from hilt import paths
 from hilt.engine.errors import SettingsError
 from hilt.store import Store, database_path
 from hilt.store.identifiers import run_or_campaign
+
+if TYPE_CHECKING:
+    from aiohttp import web
+    from textual_serve.server import Server
 
 HOST = "127.0.0.1"
 """The page steers runs. It is reached from elsewhere through `ssh -L PORT:127.0.0.1:PORT`."""
@@ -33,46 +38,37 @@ def serve(identifier: str | None, port: int) -> None:
     if not 1 <= port <= 65535:
         raise SettingsError(f"port is {port}; it must be between 1 and 65535")
     try:
-        from aiohttp import web
-        from textual_serve.server import Server
+        import textual_serve  # noqa: F401
     except ImportError:
         raise SettingsError("`hilt tui --web` needs textual-serve: pip install 'hilt[web]'") from None
     with Store(database_path(paths.home())) as store:
         if identifier:
             run_or_campaign(store, identifier)
-    hosts = {f"{HOST}:{port}", f"localhost:{port}"}
-    policy = _policy(hosts)
-    address = f"http://{HOST}:{port}/"
-    entrance, cookie = _Entrance(address), secrets.token_urlsafe(_TOKEN_BYTES)
-    cookie_name = f"hilt-{port}"
+    # textual-serve takes a shell's command line: every word of it is quoted.
+    words = [sys.executable, "-m", "hilt.tui", *([identifier] if identifier else [])]
+    logging.getLogger("aiohttp.access").addFilter(_without_tokens)
+    try:
+        _server(shlex.join(words), port).serve()
+    except OSError as error:
+        raise SettingsError(f"port {port} cannot be served on ({error.strerror}); --port takes another") from None
+
+
+def _server(command: str, port: int) -> Server:
+    """Return textual-serve's server of a command, behind a door."""
+    from aiohttp import web
+    from textual_serve.server import Server
+
+    door = _Door(port)
 
     @web.middleware  # type: ignore[untyped-decorator,unused-ignore]
     async def only_from_here(request: web.Request, handler: object) -> web.StreamResponse:
-        """Refuse pages of other sites in the same browser, and clients without the token.
-
-        A page is refused whatever name it has for 127.0.0.1. A client needs the token of the printed address, which
-        is good for one exchange, or the cookie that it was exchanged for.
-        """
-        origin = request.headers.get("Origin")
-        if request.host not in hosts or (origin is not None and origin.partition("://")[2] not in hosts):
-            raise web.HTTPForbidden(text="hilt is served to its own page only")
-        if entrance.take(request.query.get("token", "")):
-            print_address("hilt for another browser is at")
-            entering = web.HTTPFound(address)
-            entering.set_cookie(cookie_name, cookie, httponly=True, samesite="Strict", path="/")
-            raise entering
-        if not _equal(request.cookies.get(cookie_name, ""), cookie):
-            raise web.HTTPForbidden(text="open the address that `hilt tui --web` printed, with its token")
+        door.admit(request)
         response: web.StreamResponse = await handler(request)  # type: ignore[operator]
         if not response.prepared:
-            response.headers["Content-Security-Policy"] = policy
+            response.headers["Content-Security-Policy"] = door.policy
             if isinstance(response, web.Response) and response.content_type == "text/html":
                 response.text = page_of(response.text or "")
         return response
-
-    def print_address(words: str) -> None:
-        sys.stdout.write(f"{words} {entrance.address}\n")
-        sys.stdout.flush()
 
     class LocalServer(Server):  # type: ignore[misc,unused-ignore]
         async def _make_app(self) -> web.Application:
@@ -82,16 +78,47 @@ def serve(identifier: str | None, port: int) -> None:
 
         async def on_startup(self, app: web.Application) -> None:
             """Print the address, with the token that it takes to enter."""
-            print_address("hilt is at")
+            door.print_address("hilt is at")
             self.console.print("Whoever has this address steers your runs. Ctrl-C ends it.", highlight=False)
 
-    # textual-serve takes a shell's command line: every word of it is quoted.
-    words = [sys.executable, "-m", "hilt.tui", *([identifier] if identifier else [])]
-    logging.getLogger("aiohttp.access").addFilter(_without_tokens)
-    try:
-        LocalServer(shlex.join(words), host=HOST, port=port, title="hilt").serve()
-    except OSError as error:
-        raise SettingsError(f"port {port} cannot be served on ({error.strerror}); --port takes another") from None
+    return LocalServer(command, host=HOST, port=port, title="hilt")
+
+
+class _Door:
+    """Admits the requests of hilt's own page in a browser that had the token."""
+
+    def __init__(self, port: int) -> None:
+        self._hosts = {f"{HOST}:{port}", f"localhost:{port}"}
+        self._address = f"http://{HOST}:{port}/"
+        self._entrance = _Entrance(self._address)
+        self._cookie_name, self._cookie = f"hilt-{port}", secrets.token_urlsafe(_TOKEN_BYTES)
+        self.policy = _policy(self._hosts)
+
+    def admit(self, request: web.Request) -> None:
+        """Return for a request that may pass.
+
+        A page of another site in the same browser is refused, whatever name it has for 127.0.0.1. A client needs the
+        token of the printed address, which is good for one exchange, or the cookie that it was exchanged for.
+
+        Raises HTTPForbidden, or HTTPFound with the cookie for a client with the token.
+        """
+        from aiohttp import web
+
+        origin = request.headers.get("Origin")
+        if request.host not in self._hosts or (origin is not None and origin.partition("://")[2] not in self._hosts):
+            raise web.HTTPForbidden(text="hilt is served to its own page only")
+        if self._entrance.take(request.query.get("token", "")):
+            self.print_address("hilt for another browser is at")
+            entering = web.HTTPFound(self._address)
+            entering.set_cookie(self._cookie_name, self._cookie, httponly=True, samesite="Strict", path="/")
+            raise entering
+        if not _equal(request.cookies.get(self._cookie_name, ""), self._cookie):
+            raise web.HTTPForbidden(text="open the address that `hilt tui --web` printed, with its token")
+
+    def print_address(self, words: str) -> None:
+        """Print the address with the token of now."""
+        sys.stdout.write(f"{words} {self._entrance.address}\n")
+        sys.stdout.flush()
 
 
 def page_of(text: str) -> str:
