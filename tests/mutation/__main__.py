@@ -42,7 +42,9 @@ TARGETS: dict[str, tuple[str, ...]] = {
         *("tests/unit/board/test_results.py", "tests/unit/board/test_lease.py"),
     ),
     "host/hilt/link/session.py": ("tests/unit/link/test_session.py", "tests/unit/link/test_session_commands.py"),
-    "host/hilt/engine/loop.py": ("tests/unit/engine/test_loop.py", "tests/unit/engine/test_stopping.py"),
+    "host/hilt/engine/loop.py": tuple(
+        f"tests/unit/engine/test_{name}.py" for name in ("loop", "loop_resume", "loop_boards", "loop_pace", "stopping")
+    ),
     "host/hilt/measure/request_queue.py": ("tests/unit/measure/test_fleet.py", "tests/unit/measure/test_work.py"),
     "host/hilt/measure/connection.py": ("tests/unit/measure/test_connection.py",),
     "host/hilt/measure/board_measurer.py": (

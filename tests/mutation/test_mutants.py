@@ -115,7 +115,7 @@ def test_the_tests_of_a_file_are_those_that_import_it_nearest_first() -> None:
     assert tests[0] == "tests/unit/engine/test_pace.py"
     direct = [test for test in tests if "hilt.engine.pace import" in (ROOT / test).read_text(encoding="utf-8")]
     assert set(tests[: len(direct)]) == set(direct)
-    assert "tests/unit/engine/test_loop.py" in tests, "it imports the loop, which imports the statistics, and these it"
+    assert "tests/unit/engine/test_loop_pace.py" in tests, "it imports the statistics, which import the pace"
     assert "tests/unit/hls/test_nothing.py" not in tests and len(tests) == len(set(tests))
 
 

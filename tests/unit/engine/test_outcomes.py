@@ -13,8 +13,8 @@ from hilt.tune import Feedback
 from hilt.tune.labels import relative_throughput
 from hilt.tune.ml2tuner.records import Records
 
+from .loop_bench import BUDGET, Bench, by_configuration
 from .table import TableMeasurer, answer
-from .test_loop import BUDGET, Bench, by_configuration
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "outcomes.md"
 

@@ -23,8 +23,8 @@ from hilt.store.remeasurements import FEWEST_ROUNDS, MOST_ROUNDS, Confirmed, cer
 from hilt.trial import Outcome, Result, Verification
 from hilt.tune import Feedback
 
+from .loop_bench import BUDGET, UUID, Bench
 from .table import ELEMENTS, TableMeasurer, description
-from .test_loop import BUDGET, UUID, Bench
 
 
 class InOrder:

@@ -20,8 +20,8 @@ from hilt.trial import Outcome, Result
 from hilt.tune import Feedback
 from tests.unit.store.examples import run as example_run
 
+from .loop_bench import BUDGET, Bench, GreedyTuner
 from .table import TableMeasurer, description
-from .test_loop import BUDGET, Bench, GreedyTuner
 
 HANGS_SECONDS = 60.0
 """What hangs goes on by itself after so long: a stop that waits for it takes at least as long."""
