@@ -65,10 +65,13 @@ class Aliases:
     def _slice(self, node: Node) -> bool:
         source, output = node.inputs[0], node.outputs[0]
         attributes = packed_attributes(self.graph, node, self.layout)
-        if attributes is None or attributes["axes"] != [1] or self._packed(source)[0] != 1:
+        if attributes is None or attributes["axes"] not in ([0], [1]):
+            return False
+        (axis,), packed = attributes["axes"], self._packed(source)
+        if axis == 1 and packed[0] != 1:
             return False
         first = int(attributes["starts"][0])
-        self._within[output] = (source, first * self._bytes_a_block(source))
+        self._within[output] = (source, first * math.prod(packed[axis + 1 :]))
         return True
 
     def _concat(self, node: Node) -> bool:
@@ -114,6 +117,3 @@ class Aliases:
 
     def _bytes(self, name: str) -> int:
         return self.layout.bytes(self.graph.tensors[name].shape)
-
-    def _bytes_a_block(self, name: str) -> int:
-        return math.prod(self._packed(name)[2:])

@@ -70,6 +70,8 @@ class _Importer:
         self._nodes: list[Node] = []
         self._tensors: dict[str, Tensor] = {}
         self._constants: dict[str, NDArray[Any]] = {}
+        self._named_constants: dict[int, str] = {}
+        """The names of integer constants by the arrays' identity."""
         self._floats: dict[str, str] = {}
         self._renamed: dict[str, str] = {}
         self._names: set[str] = set()
@@ -142,7 +144,7 @@ class _Importer:
         inputs = [self._renamed.get(source, source) for source in made.inputs]
         for place, (kind, value) in sorted(made.constants.items()):
             inputs += [""] * (place + 1 - len(inputs))
-            inputs[place] = f"{name}.{kind}"
+            inputs[place] = self._named_constants.setdefault(id(value), f"{name}.{kind}")  # layers may share weights
             self._constants[inputs[place]] = value
         reason = made.reason or _REASONS.get(made.op, "")
         self._nodes.append(

@@ -65,17 +65,17 @@ def _concat(graph: Graph, node: Node, layout: PackedLayout) -> dict[str, Any] | 
 
 
 def _slice(graph: Graph, node: Node, layout: PackedLayout) -> dict[str, Any] | None:
-    block, shape = layout.parameters.block, graph.tensors[node.inputs[0]].shape
+    parameters, shape = layout.parameters, graph.tensors[node.inputs[0]].shape
     starts, ends, axes, steps = ([int(v) for v in node.attributes[key]] for key in ("starts", "ends", "axes", "steps"))
     axes = [axis % len(shape) for axis in axes]
     for place, axis in enumerate(axes):
-        if axis == 0:
+        if axis > 1:
+            continue
+        lanes = (parameters.batch, parameters.block)[axis]
+        first, last, _ = slice(starts[place], ends[place], steps[place]).indices(shape[axis])
+        if steps[place] != 1 or first % lanes or last <= first or (layout.bands and axis == 0):
             return None
-        if axis == 1:
-            first, last, _ = slice(starts[place], ends[place], steps[place]).indices(shape[1])
-            if steps[place] != 1 or first % block or last <= first:
-                return None
-            starts[place], ends[place] = first // block, -(-last // block)
+        starts[place], ends[place] = first // lanes, -(-last // lanes)
     return {"starts": starts, "ends": ends, "axes": axes, "steps": steps}
 
 

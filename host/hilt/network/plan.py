@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -77,6 +78,8 @@ class Planner:
     """Transposes of tensors (N, H, W, C) to (N, C, H, W) that no step needed yet, by output: packing does without."""
     constants: dict[str, NDArray[Any]] = field(default_factory=dict)
     """The contents of VTA's memory that never change, by buffer."""
+    _kept_constants: dict[tuple[str, tuple[int, ...], bytes], str] = field(default_factory=dict)
+    """The buffer of each constant that layers may share, by its contents."""
     inside: list[str] = field(default_factory=list)
     """Tensors that never leave VTA: only a table on the way to the store reads them."""
     now: int = 0
@@ -171,8 +174,8 @@ class Planner:
         accelerator, parameters = self.target.accelerator, self.target.accelerator.parameters
         name = layer.node.name
         names = {"wgt": f"weights of {name}", "bias": f"bias of {name}"}
-        self.constants[names["wgt"]] = pack_weights(layer.weights, parameters)
-        self.constants[names["bias"]] = pack_bias(layer_bias(layer, accelerator), parameters)
+        names["wgt"] = self._constant(names["wgt"], pack_weights(layer.weights, parameters))
+        names["bias"] = self._constant(names["bias"], pack_bias(layer_bias(layer, accelerator), parameters))
         if layer.fold is None:
             names["inp"] = self._read(layer.data)
         else:
@@ -185,6 +188,13 @@ class Planner:
             self.constants[names["identity"]] = block
             names["residual"] = self._read(layer.residual)
         return self._located(code, names | self._written(layer))
+
+    def _constant(self, name: str, array: NDArray[Any]) -> str:
+        """Keep a constant of VTA's memory, once for all layers that read the same bytes; return its buffer."""
+        key = (array.dtype.str, array.shape, hashlib.sha256(array.tobytes()).digest())
+        kept = self._kept_constants.setdefault(key, name)
+        self.constants[kept] = array
+        return kept
 
     def _located(self, code: Code, names: Mapping[str, str]) -> ChainLink:
         """Return a link whose tensors are at their places in the buffers that they lie in."""

@@ -100,6 +100,8 @@ class _Writer:
             dict(graph.shapes), dict(graph.dtypes),
         )  # fmt: skip
         self._reads: dict[str, str] = {}
+        self._shared: dict[str, list[str]] = {}
+        """The int8 constants that were made of each float one."""
         self._scale_names = ScaleNames.free_in(graph, scales)
         self._taken = _names_of(graph) | {*self._scale_names.groups.values(), *self._scale_names.weights.values()}
         self._nodes_taken = {node.name for node in graph.nodes}
@@ -192,7 +194,7 @@ class _Writer:
                 source = self._constant(f"{node.name}.rounded", made.astype(np.float32))
             self._node(f"{node.name}.wq", "QuantizeLinear", [source, scale, zero], integers, attributes)
         else:
-            integers = self._constant(f"{node.name}.weight_int8", self._scales.integers(node.name, values))
+            integers = self._integers(layer, values)
         result = self._free(f"{node.name}.weight_dq")
         self._node(f"{node.name}.wdq", "DequantizeLinear", [integers, scale, zero], result, attributes)
         if bias is None:
@@ -211,6 +213,16 @@ class _Writer:
         name = self._free(f"{node.name}.bias_dq")
         self._node(f"{node.name}.bdq", "DequantizeLinear", parts, name, attributes)
         return [result, name]
+
+    def _integers(self, layer: LayerRegion, values: NDArray[np.float64]) -> str:
+        """Return the name of a layer's int8 weights, which layers with the same weights may share."""
+        name = layer.node.name
+        made = self._scales.integers(name, values)
+        for known in self._shared.setdefault(layer.node.inputs[1], []):
+            if np.array_equal(self._graph.constants[known], made):
+                return known
+        self._shared[layer.node.inputs[1]].append(self._constant(f"{name}.weight_int8", made))
+        return self._shared[layer.node.inputs[1]][-1]
 
     def _bias(self, layer: LayerRegion) -> NDArray[np.float64] | None:
         node = layer.node

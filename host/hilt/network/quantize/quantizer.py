@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,13 @@ from hilt.network.graph import Graph, Node
 from hilt.network.onnx_graph import OnnxError, OnnxGraph, OnnxNode, infer_shapes
 from hilt.network.onnx_import import import_graph
 from hilt.network.onnx_refusals import require_computable
+from hilt.network.onnx_unrolled import unrolled
 from hilt.network.quantize.costs import Costs, measure_costs
 from hilt.network.quantize.fit import Fitted, fit
 from hilt.network.quantize.keep import require_nodes
 from hilt.network.quantize.opset import lower_opset
 from hilt.network.quantize.qdq import write_qdq
-from hilt.network.quantize.recurrence import quantise_recurrences
+from hilt.network.quantize.recurrence import OutputJudge, is_as_good, quantise_recurrences
 from hilt.network.quantize.regions import Regions, find_regions
 from hilt.network.quantize.scales import layer_macs
 from hilt.network.reference import evaluate, evaluate_node
@@ -141,12 +142,17 @@ def quantise(
     _require_layers(graph, kept)
     lower_opset(graph)
     samples = hold_out(calibration)
-    fitted = fit(
-        graph, samples, channel_block=channel_block, search=search, kept=kept, least_decibels=least_decibels,
-        on_step=on_step,
-    )  # fmt: skip
+
+    def made_of(given: OnnxGraph, floats: Collection[str]) -> _Int8Model:
+        fitted = fit(
+            given, samples, channel_block=channel_block, search=search, kept=floats, least_decibels=least_decibels,
+            on_step=on_step,
+        )  # fmt: skip
+        return _int8_model(fitted, samples)
+
+    made = _by_steps(graph, samples, kept, made_of) if least_decibels is None else None
+    fitted, model, floats, said = made or made_of(graph, kept)
     graph, regions = fitted.graph, fitted.regions
-    model, floats, said = _int8_model(fitted, samples)
     integers = import_graph(model)
     macs = sum(layer_macs(graph, layer) for layer in regions.layers)
     compared = tuple(spread(samples.reported, int(np.clip(_COMPARED_MACS / macs, 1, _COMPARED_SAMPLES))))
@@ -170,11 +176,42 @@ def _require_layers(graph: OnnxGraph, kept: Collection[str]) -> None:
     _require_finite(graph, regions)
 
 
-def _int8_model(fitted: Fitted, samples: HeldOut) -> tuple[OnnxGraph, list[str], list[str]]:
-    """Return the QDQ model, the recurrences that stay in float, and facts of them."""
+class _Int8Model(NamedTuple):
+    """A fitted graph, its QDQ model, the recurrences that stay in float, and facts of them."""
+
+    fitted: Fitted
+    model: OnnxGraph
+    floats: list[str]
+    notes: list[str]
+
+
+def _int8_model(fitted: Fitted, samples: HeldOut) -> _Int8Model:
     model = write_qdq(fitted.graph, fitted.regions, fitted.scales)
     infer_shapes(model)
-    return quantise_recurrences(fitted.graph, model, fitted.kept, samples.deciding)
+    return _Int8Model(fitted, *quantise_recurrences(fitted.graph, model, fitted.kept, samples.deciding))
+
+
+def _by_steps(
+    graph: OnnxGraph,
+    samples: HeldOut,
+    kept: Collection[str],
+    made_of: Callable[[OnnxGraph, Collection[str]], _Int8Model],
+) -> _Int8Model | None:
+    """Return a model whose large recurrences are steps, with their products in int8; None if there are none.
+
+    It is None too if an output loses by that: see is_as_good.
+    """
+    parted = unrolled(graph, kept)
+    if parted is None:
+        return None
+    made, judge = made_of(parted.graph, (*kept, *parted.cells)), OutputJudge(graph, samples.deciding)
+    reached = judge.decibels(made.model)
+    if not is_as_good(reached) and not is_as_good(reached, judge.decibels(made_of(graph, kept).model)):
+        return None
+    notes = [
+        f"{name} is written as its steps, with products in int8 and its cell state in float" for name in parted.nodes
+    ]
+    return _Int8Model(replace(made.fitted, kept=tuple(kept)), made.model, made.floats, [*made.notes, *notes])
 
 
 def _price(graph: Graph, kept: Collection[str]) -> tuple[KeptNode, ...]:

@@ -33,16 +33,14 @@ def quantise_recurrences(
     names = [node.name for node in model.nodes if node.name not in kept and takes_int8(model, node)]
     if not names:
         return model, [], []
-    outputs = [name for name in graph.outputs if graph.dtypes.get(name) == "float32"]
-    feeds = spread(deciding, _JUDGED_SAMPLES)
-    wanted = list(Runner(graph, outputs).over(feeds))
-    level = _decibels(model, outputs, feeds, wanted)
+    judge = OutputJudge(graph, deciding)
+    level = judge.decibels(model)
     floats, notes = [], []
     for name in names:
         candidate = write_int8(model, name)
-        reached = _decibels(candidate, outputs, feeds, wanted)
+        reached = judge.decibels(candidate)
         loss = float((level - reached).max(initial=0))
-        if np.all((reached >= _GOOD) | (reached >= level - _ALLOWED_LOSS)):
+        if is_as_good(reached, level):
             model, level = candidate, reached
             notes.append(f"{name} has int8 weights, with a scale a row; that costs an output {loss:.2f} dB at most")
         else:
@@ -51,14 +49,27 @@ def quantise_recurrences(
     return model, floats, notes
 
 
-def _decibels(
-    model: OnnxGraph, outputs: Sequence[str], feeds: Sequence[Feeds], wanted: Sequence[Feeds]
-) -> NDArray[np.float64]:
-    """Return the decibels of each output, the mean over samples."""
-    runner = Runner(model, outputs)
-    ratios = [
-        [signal_to_noise({name: first[name]}, {name: second[name]}) for name in outputs]
-        for first, second in zip(wanted, runner.over(feeds), strict=True)
-    ]
-    means: NDArray[np.float64] = np.mean(ratios, axis=0)
-    return means
+def is_as_good(reached: NDArray[np.float64], level: NDArray[np.float64] | None = None) -> bool:
+    """Tell whether outputs with `reached` decibels are good, or lose little beside others with `level`."""
+    least = np.inf if level is None else level - _ALLOWED_LOSS
+    return bool(np.all((reached >= _GOOD) | (reached >= least)))
+
+
+class OutputJudge:
+    """Measures the decibels of quantised models' outputs on samples that nothing was fitted to."""
+
+    def __init__(self, graph: OnnxGraph, deciding: Sequence[Feeds]) -> None:
+        """Compute the outputs of the float graph."""
+        self._outputs = [name for name in graph.outputs if graph.dtypes.get(name) == "float32"]
+        self._feeds = spread(deciding, _JUDGED_SAMPLES)
+        self._wanted = list(Runner(graph, self._outputs).over(self._feeds))
+
+    def decibels(self, model: OnnxGraph) -> NDArray[np.float64]:
+        """Return the decibels of each output, the mean over samples."""
+        runner = Runner(model, self._outputs)
+        ratios = [
+            [signal_to_noise({name: first[name]}, {name: second[name]}) for name in self._outputs]
+            for first, second in zip(self._wanted, runner.over(self._feeds), strict=True)
+        ]
+        means: NDArray[np.float64] = np.mean(ratios, axis=0)
+        return means

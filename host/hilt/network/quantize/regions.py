@@ -204,7 +204,7 @@ class _Finder:
     def _fuse_residuals(self, chosen: set[str]) -> None:
         """Let the later of an addition's layers take the other operand into its sums."""
         taken: set[int] = set()
-        ready = chosen | {layer.output for layer in self._regions.layers}
+        ready = self._with_moved(chosen | {layer.output for layer in self._regions.layers})
         for layer in reversed(self._regions.layers):
             reader = self._only_reader(layer.output)
             if reader is None or reader.op != "Add" or id(reader) in taken:
@@ -217,7 +217,25 @@ class _Finder:
             taken.add(id(reader))
             layer.residual = other
             layer.output = self._activated(reader.outputs[0])
-            chosen.add(other)
+            self._choose(other, chosen)
+
+    def _with_moved(self, ready: set[str]) -> set[str]:
+        """Return tensors with those that operators only move from them: int8 costs them nothing more."""
+        found = set(ready)
+        for node in self._graph.nodes:
+            if node.op in MOVES and id(node) in self._on_int8 and found.issuperset(self._graph.computed_inputs(node)):
+                found.add(node.outputs[0])
+        return found
+
+    def _choose(self, name: str, chosen: set[str]) -> None:
+        """Let a tensor be int8, and those that it is moved from."""
+        while name not in chosen:
+            chosen.add(name)
+            maker = self._producers.get(name)
+            if maker is None or maker.op not in MOVES:
+                return
+            for source in self._graph.computed_inputs(maker):
+                self._choose(source, chosen)
 
     def _drop_inner(self, chosen: set[str]) -> None:
         """Keep the tensors within a fused layer, or within an expression of one tensor, float."""

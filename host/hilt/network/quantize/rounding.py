@@ -22,17 +22,21 @@ _ROWS = 8192
 _DAMPING = 0.01
 
 Floats = NDArray[np.float64]
+_Key = tuple[str, tuple[int, ...], int]
 
 
 def rounded_weights(
     graph: OnnxGraph, regions: Regions, scales: Scales, samples: Sequence[Feeds]
 ) -> dict[str, NDArray[np.int8]]:
-    """Return the int8 weights of the layers that can be rounded so, by the name of each layer's node."""
+    """Return the int8 weights of the layers that can be rounded so, by the name of each layer's node.
+
+    Layers that share weights and their scale, as the steps of a recurrence do, share the integers too.
+    """
     layers = [layer for layer in regions.layers if _columns(graph, layer) is not None]
     if not layers:
         return {}
     names = list(dict.fromkeys(layer.data for layer in layers))
-    moments: dict[str, Floats] = {}
+    moments: dict[_Key, Floats] = {}
     runner = Runner(graph, names)
     share = max(_ROWS // max(len(samples), 1), 1)
     for values in runner.over(samples):
@@ -40,8 +44,17 @@ def rounded_weights(
             step = 2.0 ** -scales.groups[regions.groups[layer.data]]
             seen = np.clip(np.rint(values[layer.data] / step), -128, 127) * step
             moment = _moment(_windows(graph, layer, seen), share)
-            moments[layer.node.name] = moments.get(layer.node.name, 0.0) + moment
-    return {layer.node.name: _rounded(graph, layer, scales, moments[layer.node.name]) for layer in layers}
+            key = _key(layer, scales)
+            moments[key] = moments.get(key, 0.0) + moment
+    made = {_key(layer, scales): layer for layer in layers}
+    rounded = {key: _rounded(graph, layer, scales, moments[key]) for key, layer in made.items()}
+    return {layer.node.name: rounded[_key(layer, scales)] for layer in layers}
+
+
+def _key(layer: LayerRegion, scales: Scales) -> _Key:
+    """Return what is one for layers of the same integers: weights, scale, and groups."""
+    node = layer.node
+    return node.inputs[1], tuple(scales.weights[node.name]), int(node.attributes.get("group", 1))
 
 
 def _columns(graph: OnnxGraph, layer: LayerRegion) -> int | None:

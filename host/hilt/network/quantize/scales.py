@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -136,6 +137,9 @@ class ScaleSearch:
         self._macs = sum(layer_macs(graph, layer) for layer in regions.layers)
         count = int(np.clip(_SAMPLE_MACS / max(self._macs, 1), _FEWEST_SAMPLES, _MOST_SAMPLES))
         self._ends = regions.ends or regions.tensors[-1:]
+        read = Counter(layer.node.inputs[1] for layer in regions.layers)
+        self._own_weights = [layer.node.name for layer in regions.layers if read[layer.node.inputs[1]] == 1]
+        """Layers whose weights no other layer reads: those that are shared keep one scale, and one place in memory."""
         self._names = ScaleNames.free_in(graph, scales)
         floats = Runner(graph, self._ends)
         self._fitted = _Set.of(spread(samples.fitted, count), floats)
@@ -172,7 +176,7 @@ class ScaleSearch:
         changed = True
         while changed and self._evaluated < allowed:
             changed = False
-            moves = [*((key, "") for key in best.groups), *(("", key) for key in best.weights)]
+            moves = [*((key, "") for key in best.groups), *(("", key) for key in self._own_weights)]
             for place, move in enumerate(moves, 1):
                 for step in (1, -1):
                     if self._evaluated >= allowed:
