@@ -16,6 +16,7 @@ from hilt.network.aliases import Aliases
 from hilt.network.graph import Graph
 from hilt.network.graph_file import MEMBER, graph_bytes
 from hilt.network.images_at_once import require_single_image
+from hilt.network.packed_layout import packable
 from hilt.network.partition import ByNode, Placement, Tuned, parts, place
 from hilt.network.plan import Planner
 from hilt.network.search import Searcher
@@ -65,7 +66,7 @@ def compile_network(
     """
     _require_operators(graph)
     if target.bands:
-        require_single_image(graph)
+        require_single_image(packable(graph))
     searcher = Searcher(target.accelerator, target.memory, target.machine)
     aliases = Aliases(graph, target.layout)
     tell(f"placing {len(graph.nodes)} nodes")

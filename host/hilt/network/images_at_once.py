@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ def with_images(graph: Graph, images: int) -> Graph:
     """
     if images == 1:
         return graph
-    require_single_image(graph)
+    require_single_image(graph.tensors.values())
     made = replace(
         graph,
         nodes=tuple(replace(node, attributes=_attributes(graph, node, images)) for node in graph.nodes),
@@ -27,16 +27,15 @@ def with_images(graph: Graph, images: int) -> Graph:
     return made
 
 
-def require_single_image(graph: Graph) -> None:
+def require_single_image(tensors: Iterable[Tensor]) -> None:
     """Raise GraphError if a tensor's first axis is no single image."""
-    tensor = without_single_image(graph)
-    if tensor is not None:
+    for tensor in without_single_image(tensors):
         raise GraphError(f"tensor {tensor.name} has shape {tensor.shape}: its first axis is no single image")
 
 
-def without_single_image(graph: Graph) -> Tensor | None:
-    """Return a tensor whose first axis is no single image; None if there is none."""
-    return next((tensor for tensor in graph.tensors.values() if tensor.shape[:1] != (1,)), None)
+def without_single_image(tensors: Iterable[Tensor]) -> list[Tensor]:
+    """Return the tensors whose first axis is no single image."""
+    return [tensor for tensor in tensors if tensor.shape[:1] != (1,)]
 
 
 def _attributes(graph: Graph, node: Node, images: int) -> Mapping[str, Any]:

@@ -7,8 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hilt.network.bands import band_rows
+from hilt.network.graph import Graph, Tensor
 from hilt.vta.layout import blocks
 from hilt.vta.parameters import VTAParameters
+
+
+def packable(graph: Graph) -> list[Tensor]:
+    """Return the tensors that VTA can read or make: int8 (N, C, H, W) or (M, K)."""
+    return [each for each in graph.tensors.values() if each.dtype == "int8" and len(each.shape) in (2, 4)]
 
 
 @dataclass(frozen=True)

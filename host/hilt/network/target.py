@@ -7,7 +7,7 @@ from typing import Any
 
 from hilt.network.graph import Graph
 from hilt.network.images_at_once import without_single_image
-from hilt.network.packed_layout import PackedLayout
+from hilt.network.packed_layout import PackedLayout, packable
 from hilt.network.processor import ASSUMED, ProcessorSpeed
 from hilt.run_choices import Aim
 from hilt.simulator.device import MemoryModel
@@ -90,5 +90,5 @@ def aimed(target: CompileTarget, graph: Graph, aim: Aim | None) -> CompileTarget
 
 def holds_bands(accelerator: Accelerator, graph: Graph, aim: Aim | None = None) -> bool:
     """Return whether the batch lanes hold bands of one image when a network is compiled with this aim."""
-    wanted = aim is Aim.LATENCY or (aim is None and without_single_image(graph) is None)
+    wanted = aim is Aim.LATENCY or (aim is None and not without_single_image(packable(graph)))
     return accelerator.bands and wanted

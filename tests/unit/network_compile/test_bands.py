@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hilt.network.band_layers import placed_layer
 from hilt.network.bands import ANY, ZEROS, Bands
 from hilt.network.compile import compile_network
-from hilt.network.graph import Graph, GraphError, Node
+from hilt.network.graph import Graph, GraphError, Node, Tensor
 from hilt.network.layers import NotOnVtaError, TiledLayer, VtaLayer
 from hilt.network.lower_layer import layer_bias, layer_code
 from hilt.network.lower_tiles import tile_knobs
@@ -322,6 +322,12 @@ def test_several_images_are_in_no_bands() -> None:
     assert not aimed(replace(aim(TWO), bands=False), graph, None).bands
     with pytest.raises(GraphError, match="no single image"):
         compile_network(graph, aim(TWO))
+
+
+def test_what_vta_never_reads_may_have_any_first_axis() -> None:
+    graph = residual_network(3).graph("dense9.y")
+    boxes = {"boxes": Tensor("boxes", (5, 4), "float32", 1.0), "steps": Tensor("steps", (5, 2, 4), "int8", 1.0)}
+    assert aimed(aim(TWO), replace(graph, tensors=graph.tensors | boxes), None).bands
 
 
 def test_a_bundle_in_bands_is_refused_where_lanes_cannot_be_moved() -> None:
