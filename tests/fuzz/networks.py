@@ -27,13 +27,18 @@ from hilt.network.quantize.quantizer import quantise
 from hilt.network.random_inputs import random_inputs
 from hilt.network.reference import evaluate
 from hilt.network.simulated import SimulatedVta
+from hilt.network.target import aimed
 from hilt.network.verify import compare, inside_of
 from hilt_runtime import Network, read_bundle
 from tests.unit.network.models import model_of, run_float
-from tests.unit.network_compile.graphs import BATCHED, PYNQ, SMALL, target, without_table
+from tests.unit.network_compile.graphs import BATCHED, PYNQ, SMALL, banded, target, without_table
 
 BLOCK32 = "1x32_i8w8a32_15_17_19_18"
-TARGETS = (PYNQ, PYNQ, SMALL, BATCHED, BLOCK32)
+BATCH2 = "2x16_i8w8a32_15_15_18_17"
+TARGETS = (
+    *(target(name) for name in (PYNQ, PYNQ, SMALL, BATCHED, BLOCK32)),
+    *(banded(target(name)) for name in (BATCH2, BATCHED)),
+)
 _LEAST_DECIBELS = 8.0
 _FROM_STATED = 3.0
 """An answer has so many decibels of the float model, or those that the quantiser states for it less so many."""
@@ -204,8 +209,9 @@ def _run(network: RandomNetwork, random: np.random.Generator, statistics: Networ
     result = quantise(graph, Calibration(tuple(samples)), search=False)
     assert result.agreement.unexplained == 0, "the reference is not ONNX Runtime"
     integer = import_proto(to_model(result.model), "random")
-    aim = target(TARGETS[int(random.integers(len(TARGETS)))])
+    aim = TARGETS[int(random.integers(len(TARGETS)))]
     aim = without_table(aim) if random.random() < 0.25 else aim
+    aim = aimed(aim, integer, None)
     inputs = random_inputs(integer)
     with SimulatedVta(aim) as device:
         bundle = read_bundle(compile_network(integer, aim).data, "random")

@@ -29,6 +29,11 @@ def without_table(aim: CompileTarget) -> CompileTarget:
     return replace(aim, accelerator=replace(aim.accelerator, table=False))
 
 
+def banded(aim: CompileTarget) -> CompileTarget:
+    """Return a target whose batch lanes can hold bands of one image."""
+    return replace(aim, accelerator=replace(aim.accelerator, bands=True))
+
+
 class Builder:
     """Adds nodes one after another; each returns the name of its output."""
 
