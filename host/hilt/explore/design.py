@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,8 @@ class Design:
     processor: str = ""
     """cortex-a9 or cortex-a53; empty: a Cortex-A53 beside a bus of 128 bits or a clock over 200 MHz."""
     name: str = ""
+    bands: bool = False
+    """Whether LOADs of INP move batch lanes, which then hold bands of one image."""
 
     def __post_init__(self) -> None:
         """Refuse values that no design has. Raises ParameterError or FieldOverflowError, naming the field."""
@@ -45,7 +47,11 @@ class Design:
     def accelerator(self) -> Accelerator:
         """Return the accelerator of these parameters, ISA A where it holds them, else the wide one."""
         return Accelerator.for_parameters(
-            self.parameters, bus_bits=self.bus_bits, clock_hz=self.clock_hz, read_ports=self.read_ports
+            self.parameters,
+            bus_bits=self.bus_bits,
+            clock_hz=self.clock_hz,
+            read_ports=self.read_ports,
+            bands=self.bands,
         )
 
     @property
@@ -70,7 +76,8 @@ class Design:
     @property
     def title(self) -> str:
         """Return the user's name of it, or its parameters' with bus and clock."""
-        return self.name or f"{self.parameters.name} {self.accelerator.bus} {self.clock_hz / 1e6:g} MHz"
+        bands = " bands" if self.bands else ""
+        return self.name or f"{self.parameters.name}{bands} {self.accelerator.bus} {self.clock_hz / 1e6:g} MHz"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; `from_dict` makes the same design of them."""
@@ -87,10 +94,10 @@ def compiling_apart(designs: Sequence[Design]) -> list[int]:
 
     Clock and memory are no part of a compiled model, so designs that differ in nothing else come one round apart.
     """
-    seen: Counter[tuple[VTAParameters, int, int]] = Counter()
+    seen: Counter[Accelerator] = Counter()
     rounds = []
     for place, design in enumerate(designs):
-        model = (design.parameters, design.bus_bits, design.read_ports)
+        model = replace(design.accelerator, clock_hz=1)
         rounds.append((seen[model], place))
         seen[model] += 1
     return [place for _, place in sorted(rounds)]

@@ -19,7 +19,7 @@ from hilt.network.latency import Latency
 from hilt.network.predicted import predicted_profile
 from hilt.network.processor import assumed_speed
 from hilt.network.search import NoScheduleError, Searcher
-from hilt.network.target import CompileTarget
+from hilt.network.target import CompileTarget, aimed, holds_bands
 from hilt.schedule import Conv2d, load_convolution
 from hilt.simulator.twin import Twin
 
@@ -81,7 +81,12 @@ def target_of(design: Design) -> CompileTarget:
 
 
 def graph_on(graph: Graph, design: Design) -> Graph:
-    """Return the graph with an image for each batch lane, where images can go beside each other, else the graph."""
+    """Return the graph with an image for each batch lane, where images can go beside each other, else the graph.
+
+    The graph itself, too, where the lanes hold bands of its image.
+    """
+    if holds_bands(design.accelerator, graph):
+        return graph
     try:
         return with_images(graph, design.parameters.batch)
     except GraphError:
@@ -91,7 +96,7 @@ def graph_on(graph: Graph, design: Design) -> Graph:
 def compiled_for(graph: Graph, design: Design) -> tuple[Graph, Compiled]:
     """Return the graph as the design runs it, and its bundle."""
     whole = graph_on(graph, design)
-    return whole, compile_network(whole, target_of(design))
+    return whole, compile_network(whole, aimed(target_of(design), whole, None))
 
 
 def _of_graph(graph: Graph, design: Design) -> DesignInference:

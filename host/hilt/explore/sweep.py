@@ -24,7 +24,9 @@ _SURROUNDINGS: dict[str, tuple[float, float]] = {
     "write_ns": (1, 100_000),
     "memory_gb_s": (0, 1000),
 }
-"""Fields besides VTA's parameters, with their bounds."""
+"""Numbers besides VTA's parameters, with their bounds."""
+_WORDS = ("bands", "processor")
+"""Fields that are no numbers."""
 _LOGS = tuple(VTAParameters.from_name("1x16_i8w8a32_15_15_18_17").to_mapping())
 _TABLES = ("base", "sweep", "design")
 
@@ -134,11 +136,13 @@ def _checked(path: Path, place: str, name: str, value: object) -> Any:
         return _checked_log(path, place, name, value)
     if name in _SURROUNDINGS:
         return _checked_surrounding(path, place, name, value)
-    if name != "processor":
-        known = [*_LOGS, *_SURROUNDINGS, "processor"]
+    if name not in _WORDS:
+        known = [*_LOGS, *_SURROUNDINGS, *_WORDS]
         hint = did_you_mean(name, known, f"there are {', '.join(known)}")
         raise SweepError(f"{path}: there is no field {place}; {hint}")
-    if value not in CORES:
+    if name == "bands" and not isinstance(value, bool):
+        raise SweepError(f"{path}: {place} is {value!r}; give true or false")
+    if name == "processor" and value not in CORES:
         raise SweepError(f"{path}: {place} is {value!r}; give {' or '.join(CORES)}")
     return value
 
@@ -185,6 +189,7 @@ def _design(values: dict[str, Any]) -> Design:
         clock_hz=round(values.get("clock_mhz", 100) * 1e6),
         processor=values.get("processor", ""),
         name=values.get("name", ""),
+        bands=values.get("bands", False),
         **rest,
     )
 

@@ -80,12 +80,13 @@ def test_a_design_is_what_the_compiler_makes_for_a_board_of_it() -> None:
     assert found.latency == wanted and found.whole
 
 
-def test_batch_lanes_hold_an_image_each() -> None:
+def test_batch_lanes_hold_an_image_each_or_bands_of_one() -> None:
     one = infer(NETWORK, PYNQ)
-    parameters = PYNQ.parameters.to_mapping() | {"LOG_BATCH": 1}
-    batched = infer(NETWORK, Design(type(PYNQ.parameters).from_mapping(parameters)))
-    assert (one.images, batched.images) == (1, 2)
+    parameters = type(PYNQ.parameters).from_mapping(PYNQ.parameters.to_mapping() | {"LOG_BATCH": 1})
+    batched, banded = infer(NETWORK, Design(parameters)), infer(NETWORK, Design(parameters, bands=True))
+    assert (one.images, batched.images, banded.images) == (1, 2, 1)
     assert batched.latency.vta < 2 * one.latency.vta
+    assert banded.latency.vta < batched.latency.vta
 
 
 def test_a_network_of_the_catalogue_and_a_table_of_layers() -> None:

@@ -39,6 +39,15 @@ def test_read_ports_are_swept_and_bring_as_many_times_the_bus(tmp_path: Path) ->
     assert "read_ports" in one.to_dict()
 
 
+def test_bands_are_of_designs_with_batch_lanes(tmp_path: Path) -> None:
+    found = sweep(tmp_path, "[base]\nLOG_BATCH = 1\n[sweep]\nbands = [false, true]\n")
+    images, bands = found.designs
+    assert (images.accelerator.bands, bands.accelerator.bands) == (False, True)
+    assert images.title != bands.title and Design.from_dict(bands.to_dict()) == bands
+    refused = sweep(tmp_path, "[sweep]\nbands = [false, true]\n").refused
+    assert "bands=True: bands with 1 batch lanes" in refused[0]
+
+
 def test_an_own_parameter_file_is_the_base(tmp_path: Path) -> None:
     mapping = Design(sweep(tmp_path, "").designs[0].parameters).parameters.to_mapping() | {"LOG_ACC_BUFF_SIZE": 16}
     (tmp_path / "my.json").write_text(str(mapping).replace("'", '"'))
@@ -56,6 +65,7 @@ def test_an_own_parameter_file_is_the_base(tmp_path: Path) -> None:
         ("[base]\nbus_bits = 96", "base.bus_bits is 96; hilt's VTA takes 64 or 128"),
         ("[base]\nread_ports = 3", "base.read_ports is 3; give a number from 1 to 2"),
         ("[base]\nread_ports = 1.5", "base.read_ports is 1.5; hilt's VTA has 1 or 2"),
+        ("[base]\nbands = 1", "base.bands is 1; give true or false"),
         ("[base]\nclock_mhz = 0", "base.clock_mhz is 0; give a number from 1 to 2000"),
         ("[base]\nparameters = 'pinq'", "base.parameters: no VTA parameters named 'pinq'"),
         ("[sweeps]\nLOG_BLOCK = [4]", r"there is no table \[sweeps\]; did you mean sweep"),
