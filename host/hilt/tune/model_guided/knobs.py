@@ -29,6 +29,8 @@ class Knobs:
     """Number of each value among the knob's values (n, knobs)."""
     scaled: Floats
     """log2 of the values (n, knobs)."""
+    aligned: Floats
+    """1 where a prime divides a knob or a product of two, else -1 (n, alignments); those that differ among rows."""
 
     @classmethod
     def of(cls, problem: TuningProblem, indices: Indices) -> Knobs:
@@ -37,7 +39,7 @@ class Knobs:
         columns = columns or [np.ones(len(indices), dtype=np.int64)]
         codes = [np.unique(values, return_inverse=True)[1] for values in columns]
         scaled = np.log2(np.maximum(np.stack(columns, axis=1), 1).astype(np.float64))
-        return cls(np.stack(codes, axis=1).astype(np.int16), scaled)
+        return cls(np.stack(codes, axis=1).astype(np.int16), scaled, _alignments(columns))
 
     @cached_property
     def indicators(self) -> Floats:
@@ -47,32 +49,35 @@ class Knobs:
 
     @cached_property
     def even_weights(self) -> Floats:
-        """Return the weights (parts,) of knobs, pairs of knobs and near values: a third each, 1 in all."""
+        """Return the weights (parts,) of knobs, pairs of knobs, near values and alignments: equal shares, 1 in all."""
         count = self.codes.shape[1]
         pairs = count * (count - 1) // 2
-        thirds = [np.full(size, 1 / size) for size in (count, pairs, 1) if size]
-        return np.asarray(np.concatenate(thirds) / len(thirds))
+        shares = [np.full(size, 1 / size) for size in (count, pairs, 1, self.aligned.shape[1]) if size]
+        return np.asarray(np.concatenate(shares) / len(shares))
 
     def alike(self, left: Indices, right: Indices, weights: Floats) -> Floats:
         """Return a correlation (n, m): the sum of the weights of the parts in which two rows are equal or near."""
-        found = np.zeros((len(left), len(right)))
-        for weight, part in zip(weights, self._parts(left, right), strict=True):
+        # Two rows are equal in an alignment or not: (1 + the product of their signs) / 2.
+        alignments = self.aligned.shape[1]
+        others, even = np.split(weights, [len(weights) - alignments])
+        found = (self.aligned[left] * even) @ self.aligned[right].T
+        found += even.sum()
+        found /= 2
+        for weight, part in zip(others, self._parts(left, right), strict=True):
             found += weight * part
-        return found
+        return np.asarray(found)
 
-    def parts(self, rows: Indices) -> Floats:
-        """Return the correlation (parts, n, n) of rows with each other, by part."""
-        return np.stack(list(self._parts(rows, rows)))
-
-    def reweighted(self, weights: Floats, parts: Floats, slope: Floats) -> Floats:
-        """Return the weights (parts,) after a group lasso step: `slope` (n,) is the log likelihood's."""
-        strengths = weights * np.sqrt(np.maximum(parts @ slope @ slope, 0.0))
+    def reweighted(self, weights: Floats, rows: Indices, slope: Floats) -> Floats:
+        """Return the weights (parts,) after a group lasso step: `slope` (n,) is the log likelihood's at the rows."""
+        explained = [float(slope @ part @ slope) for part in self._parts(rows, rows)]
+        explained += ((slope.sum() ** 2 + (slope @ self.aligned[rows]) ** 2) / 2).tolist()
+        strengths = weights * np.sqrt(np.maximum(explained, 0.0))
         if strengths.sum() <= 0:
             return self.even_weights
         return np.asarray(_ANY_RULE * self.even_weights + (1 - _ANY_RULE) * strengths / strengths.sum())
 
     def _parts(self, left: Indices, right: Indices) -> Iterator[Floats | Bools]:
-        """Yield the correlation (n, m) of each part: each knob, each pair of knobs, near values."""
+        """Yield the correlation (n, m) of each part but alignments: each knob, each pair of knobs, near values."""
         equal = [codes[left][:, None] == codes[right] for codes in self.codes.T]
         yield from equal
         for first, second in combinations(equal, 2):
@@ -80,3 +85,29 @@ class Knobs:
         a, b = self.scaled[left], self.scaled[right]
         squared = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2 * a @ b.T
         yield np.exp(-np.maximum(squared, 0) / (2 * _RULE_LENGTH**2))
+
+
+def _alignments(columns: list[npt.NDArray[np.int64]]) -> Floats:
+    """Return the different columns of `aligned` (n, alignments)."""
+    products = [*columns, *(first * second for first, second in combinations(columns, 2))]
+    primes = sorted({prime for values in columns for value in np.unique(values).tolist() for prime in _primes(value)})
+    found: dict[bytes, npt.NDArray[np.bool_]] = {}
+    for prime in primes:
+        for product in products:
+            divides = product % prime == 0
+            if divides.any() and not divides.all():
+                found.setdefault(np.packbits(divides ^ divides[0]).tobytes(), divides)
+    signs = [np.where(divides, 1.0, -1.0) for divides in found.values()]
+    return np.stack(signs, axis=1) if signs else np.zeros((len(columns[0]), 0))
+
+
+def _primes(value: int) -> list[int]:
+    """Return the primes that divide a value, the least first."""
+    found, factor = [], 2
+    while factor * factor <= value:
+        if value % factor == 0:
+            found.append(factor)
+            while value % factor == 0:
+                value //= factor
+        factor += 1
+    return found + ([value] if value > 1 else [])

@@ -125,6 +125,8 @@ class HiltTuner:
         if count < 1 or not len(self._candidates) or self._is_sure():
             return []
         view = self._current_view()
+        elsewhere = self._elsewhere(count)
+        count -= len(elsewhere)
         asked = np.array([row in self._asked for row in view.rows.tolist()], dtype=np.bool_)
         exploring = self._exploring(count)
         aversion = _CURIOUS if self._validity.surprised else AVERSION
@@ -137,7 +139,7 @@ class HiltTuner:
         improbable = doubtful or not self._measured or self._options.stop_at > 1
         rows += self._others(count - len(rows), improbable)
         self._latencies.expect(rows)
-        return [int(self._candidates.indices[row]) for row in rows]
+        return [int(self._candidates.indices[row]) for row in elsewhere + rows]
 
     @on_one_thread
     def tell(self, feedback: Sequence[Feedback]) -> None:
@@ -281,6 +283,20 @@ class HiltTuner:
         worth[(distance > _REACHABLE) | np.isin(np.arange(len(worth)), list(self._asked))] = 0.0
         rows = self._parts.choose(self._unseen({**self._outcomes, **in_flight}), worth, count)
         return self._first_free(rows, count)
+
+    def _elsewhere(self, count: int) -> list[int]:
+        """Return half of the trials, while all that ended have failed: the likeliest rows of parts that none has seen.
+
+        The favourites may all break one rule. Then a valid trial tells more than a fast one.
+        """
+        if self._measured or not self._validity.surprised:
+            return []
+        worth = self._validity.probability(np.arange(len(self._candidates)))
+        worth[list(self._asked)] = 0.0
+        in_flight = dict.fromkeys(self._asked - set(self._outcomes), False)
+        everywhere = np.ones(len(worth), dtype=np.bool_)
+        unseen = self._parts.unseen({**self._outcomes, **in_flight}, everywhere)
+        return self._first_free(self._parts.choose(unseen, worth, (count + 1) // 2), count)
 
     def _distance(self) -> Floats:
         """Return the expected distance (n,) of each candidate from the best, as a logarithm: a rough estimate."""

@@ -118,8 +118,9 @@ class Validity:
     """A probability that a configuration is valid, learnt from outcomes: a Gaussian process classifier (Laplace).
 
     Its log odds are linear in the failure priors. After a failure that they did not predict, the model allows for rules
-    that no compiler knows: the log odds then also depend on the knobs, alone, in pairs, and smoothly. A rule is about
-    few knobs, so the variance of these parts moves to those that explain the outcomes (group lasso).
+    that no compiler knows: the log odds then also depend on the knobs, alone, in pairs, smoothly, and by the primes
+    that divide them. A rule is about few knobs, so the variance of these parts moves to those that explain the outcomes
+    (group lasso).
     """
 
     def __init__(self, known: list[FailurePrior], knobs: Knobs | None = None) -> None:
@@ -155,12 +156,11 @@ class Validity:
         if not self.surprised or self._knobs is None:
             self._fit(rows, linear, answers)
             return
-        parts = self._knobs.parts(rows)
         self._weights = self._knobs.even_weights  # not the last ones: outcomes decide, not the order of batches
-        self._fit(rows, linear + _RULES**2 * np.tensordot(self._weights, parts, 1), answers)
+        self._fit(rows, linear + _RULES**2 * self._knobs.alike(rows, rows, self._weights), answers)
         for _ in range(_REWEIGHTINGS):
-            self._weights = self._knobs.reweighted(self._weights, parts, self._slope)
-            self._fit(rows, linear + _RULES**2 * np.tensordot(self._weights, parts, 1), answers)
+            self._weights = self._knobs.reweighted(self._weights, rows, self._slope)
+            self._fit(rows, linear + _RULES**2 * self._knobs.alike(rows, rows, self._weights), answers)
 
     def _fit(self, rows: Indices, covariance: Floats, answers: Floats) -> None:
         """Find the most probable log odds of rows (n,) with a prior covariance (n, n).
@@ -198,24 +198,31 @@ class Validity:
         return np.asarray(target - self._root * solved)
 
     def probability(self, rows: Indices) -> Floats:
-        """Return the probability (n,), averaged over the uncertainty of the log odds (MacKay's approximation)."""
+        """Return the probability (n,), averaged over the uncertainty of the log odds."""
         rows, place = self._distinct(rows)
         across = self._covariance(rows, self._rows)
         prior = (self._clues[rows] ** 2) @ self._deviation**2
         if self.surprised:
             prior = prior + _RULES**2
-        variance = np.maximum(prior - self._explained(across, across, diagonal=True), 0)
+        variance = prior - self._explained(across, across, diagonal=True)
         mean = self._clues[rows] @ self._centre + across @ self._slope
-        return np.asarray(expit(mean / np.sqrt(1 + np.pi / 8 * variance))[place])
+        return _averaged(mean, variance)[place]
 
     def sample(self, rows: Indices, count: int, generator: np.random.Generator) -> Bools:
-        """Return joint draws (count, n) of validity: configurations with a common reason to fail do so together."""
-        rows, place = self._distinct(rows)
-        across = self._covariance(rows, self._rows)
-        mean = self._clues[rows] @ self._centre + across @ self._slope
-        covariance = self._covariance(rows, rows) - self._explained(across, across)
-        log_odds = mean + generator.standard_normal((count, len(rows))) @ root_of(covariance).T
-        return np.asarray(generator.random((count, len(place))) < expit(log_odds)[:, place])
+        """Return joint draws (count, n) of validity: configurations with a common reason to fail do so together.
+
+        After a surprise, failures follow one rule in every other draw: what is as likely to fail fails together. In the
+        others each configuration fails by itself.
+        """
+        distinct, place = self._distinct(rows)
+        across = self._covariance(distinct, self._rows)
+        mean = self._clues[distinct] @ self._centre + across @ self._slope
+        covariance = self._covariance(distinct, distinct) - self._explained(across, across)
+        log_odds = mean + generator.standard_normal((count, len(distinct))) @ root_of(covariance).T
+        drawn = generator.random((count, len(rows))) < expit(log_odds)[:, place]
+        if self.surprised:
+            drawn[::2] = generator.random((len(drawn[::2]), 1)) < _averaged(mean, np.diag(covariance))[place]
+        return np.asarray(drawn)
 
     def _distinct(self, rows: Indices) -> tuple[Indices, Indices]:
         """Return one row of each known kind, and the place (n,) of each given row among them.
@@ -242,6 +249,11 @@ class Validity:
     def _linear(self, left: Indices, right: Indices) -> Floats:
         """Return the covariance (n, m) by failure priors alone."""
         return np.asarray((self._clues[left] * self._deviation**2) @ self._clues[right].T)
+
+
+def _averaged(mean: Floats, variance: Floats) -> Floats:
+    """Return probabilities (n,), averaged over log odds of this mean and variance (MacKay's approximation)."""
+    return np.asarray(expit(mean / np.sqrt(1 + np.pi / 8 * np.maximum(variance, 0))))
 
 
 def _log_likelihood(log_odds: Floats, answers: Floats) -> float:
