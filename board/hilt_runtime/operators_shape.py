@@ -193,6 +193,14 @@ def _one_hot(inputs: Inputs, attributes: Attributes) -> Any:
     return np.moveaxis(hot, -1, attributes.get("axis", -1))
 
 
+def _reverse_sequence(inputs: Inputs, attributes: Attributes) -> Any:
+    time, batch = attributes.get("time_axis", 0), attributes.get("batch_axis", 1)
+    result = np.moveaxis(np.array(_first(inputs)), (batch, time), (0, 1))
+    for row, length in zip(result, np.asarray(inputs[1])):
+        row[:length] = row[:length][::-1].copy()
+    return np.moveaxis(result, (0, 1), (batch, time))
+
+
 def _trilu(inputs: Inputs, attributes: Attributes) -> Any:
     offset = int(np.asarray(inputs[1]).ravel()[0]) if len(inputs) > 1 and inputs[1] is not None else 0
     return (np.triu if attributes.get("upper", 1) else np.tril)(_first(inputs), offset)
@@ -215,6 +223,7 @@ OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {
         _first(i).dtype
     ),
     "Reshape": _reshape,
+    "ReverseSequence": _reverse_sequence,
     "ScatterElements": _scatter_elements,
     "ScatterND": _scatter_nd,
     "Shape": _shape,

@@ -29,7 +29,7 @@ static float *target(const work_t *w) { return (float *)w->data[w->count - 1]; }
 enum {
   U_ABS, U_NEG, U_RELU, U_CEIL, U_FLOOR, U_ROUND, U_SIGN, U_SQRT, U_RECIPROCAL, U_EXP, U_LOG, U_SIGMOID, U_TANH,
   U_HARD_SIGMOID, U_HARD_SWISH, U_LEAKY_RELU, U_ELU, U_SELU, U_SOFTPLUS, U_SOFTSIGN, U_MISH, U_ERF, U_GELU,
-  U_GELU_TANH, U_AT_LEAST, U_AT_MOST, U_THRESHOLD, U_COUNT
+  U_GELU_TANH, U_AT_LEAST, U_AT_MOST, U_THRESHOLD, U_SHRINK, U_COUNT
 };
 
 static int check_unary(const work_t *w) {
@@ -90,6 +90,7 @@ static int run_unary(const work_t *w) {
     case U_AT_LEAST: EACH(v < a ? a : v);
     case U_AT_MOST: EACH(v > a ? a : v);
     case U_THRESHOLD: EACH(v > a ? v : 0.0f);
+    case U_SHRINK: EACH(v < -a ? v + b : v > a ? v - b : 0.0f);
   }
   return 0;
 }

@@ -19,7 +19,7 @@ Plan = Callable[[Builder, Inputs, Attributes], List[Any]]
 UNARY = (
     *("Abs", "Neg", "Relu", "Ceil", "Floor", "Round", "Sign", "Sqrt", "Reciprocal", "Exp", "Log", "Sigmoid", "Tanh"),
     *("HardSigmoid", "HardSwish", "LeakyRelu", "Elu", "Selu", "Softplus", "Softsign", "Mish", "Erf", "Gelu"),
-    *("gelu tanh", "at least", "at most", "ThresholdedRelu"),
+    *("gelu tanh", "at least", "at most", "ThresholdedRelu", "Shrink"),
 )
 """The functions in the order of float.c."""
 BINARY = ("Add", "Sub", "Mul", "Div", "Max", "Min", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Equal")
@@ -354,6 +354,7 @@ PLANS: Dict[str, Plan] = {
     "Pow": _power,
     "Resize": _resize,
     "Selu": _unary("Selu", ("alpha", 1.67326319217681884765625), ("gamma", 1.05070102214813232421875)),
+    "Shrink": _unary("Shrink", ("lambd", 0.5), ("bias", 0.0)),
     "Softmax": _softmax(0),
     "Sum": _over_all("Add"),
     "ThresholdedRelu": _unary("ThresholdedRelu", ("alpha", 1.0)),

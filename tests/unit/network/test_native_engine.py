@@ -144,7 +144,7 @@ def test_pairs_with_broadcasting(shape: list[int], seed: int) -> None:
 UNARY = (
     *("Abs", "Neg", "Relu", "Ceil", "Floor", "Round", "Sign", "Sqrt", "Reciprocal", "Exp", "Log", "Sigmoid", "Tanh"),
     *("HardSigmoid", "HardSwish", "LeakyRelu", "Elu", "Selu", "Softplus", "Softsign", "Mish", "Erf", "Gelu"),
-    "ThresholdedRelu",
+    *("ThresholdedRelu", "Shrink"),
 )
 
 
