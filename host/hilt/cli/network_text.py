@@ -7,6 +7,7 @@ from typing import Any
 from hilt.campaign.budget import Budget
 from hilt.cli import tables
 from hilt.cli.formatting import best_json, labels_json, labels_text, print_json, short, state_text, time_text
+from hilt.cli.prose import print_text
 from hilt.engine.campaign_results import CampaignResult, Estimate, LayerResult, board_of, load_result
 from hilt.network.latency import scaled
 from hilt.network.workloads import coverage, coverage_text
@@ -56,7 +57,7 @@ def show_campaign(store: Store, campaign: Campaign, running: bool, *, as_json: b
     console.print(facts)
     console.print()
     console.print(result_table(result))
-    console.print(format_total(result, inference), soft_wrap=True)
+    print_text(console, format_total(result, inference))
 
 
 def format_total(result: CampaignResult, inference: CampaignInference | None = None) -> str:

@@ -26,7 +26,7 @@ from hilt.cli.formatting import (
 )
 from hilt.cli.listing import ListAll, ListTag, is_listed, nothing_listed
 from hilt.cli.network_text import show_campaign
-from hilt.cli.prose import say_text
+from hilt.cli.prose import print_text, say_text
 from hilt.cli.tables import column
 from hilt.engine.campaign_results import RunNames
 from hilt.engine.run_files import RunFiles
@@ -205,14 +205,14 @@ def _show(store: Store, run: Run, running: bool) -> None:
         console.print(outcomes)
     console.print()
     if summary.best is None or summary.best.microseconds is None:
-        console.print("no verified configuration yet")
+        print_text(console, "no verified configuration yet")
         return
     found = summary.best
-    console.print(f"best: configuration {found.index}, trial {found.ordinal}: {knobs_text(found.knobs)}")
-    console.print(f"  {latency_text(run, found.cycles, summary.best.microseconds)}", soft_wrap=True)
+    print_text(console, f"best: configuration {found.index}, trial {found.ordinal}: {knobs_text(found.knobs)}")
+    print_text(console, f"  {latency_text(run, found.cycles, summary.best.microseconds)}")
     curve = store.improvements(run.uuid)
     ends = f"{curve[0][1]:,.1f} to {curve[-1][1]:,.1f} µs"
-    console.print(f"best latency by trial: {sparkline(curve, summary.trials)} {ends}")
+    print_text(console, f"best latency by trial: {sparkline(curve, summary.trials)} {ends}")
 
 
 def _space_words(run: Run) -> str:
