@@ -1,8 +1,9 @@
-"""Max pooling on VTA: an identity GEMM copies a tile's input to the accumulators, ALU MAX takes the window's positions.
+"""Max pooling on VTA: an identity GEMM copies the input to the accumulators, ALU MAX takes the window's positions.
 
 The copy puts the columns of each residue of the stride side by side, so that the sources of successive micro-ops are
-neighbours, which the ALU reads one a cycle. A position of the window leaves out the outputs for which it lies in the
-padding; the one on an output's own element has all, and comes first.
+neighbours, which the ALU reads one a cycle. Copied rows lie in a ring: a tile loads and copies only those that the tile
+above did not. A position of the window leaves out the outputs for which it lies in the padding; the one on an output's
+own element has all, and comes first.
 """
 
 from __future__ import annotations
@@ -26,86 +27,128 @@ class _Taken:
 
 
 class MaxPoolWriter(PoolWriter):
-    """Writes a max pooling whose tiles are `rows` output rows of one plane."""
+    """Writes a max pooling whose tiles are `rows` output rows of one plane.
+
+    Rows of the input count from the first window's first, which may lie in the padding.
+    """
 
     def __init__(self, pool: PoolingLayer, rows: int, accelerator: Accelerator) -> None:
+        stride = pool.stride[0]
+        self._ring = -(-pool.rows_read(rows) // stride) * stride
+        """Rows of the ring: a multiple of the stride, so that the rows of a position lie alike at each turn."""
         self._step = -(-pool.wide // pool.stride[1])
         """Columns of one residue."""
-        self._plane = pool.rows_read(rows) * self._step
-        """Copied elements of one residue."""
-        self._uop_of: dict[tuple[int, int, int, int], int] = {}
-        """The micro-op of a place, a position of the window and the first row that takes it."""
-        super().__init__(pool, rows, 1, accelerator, copied=self._plane * pool.stride[1])
+        self._row = self._step * pool.stride[1]
+        """Copied elements of a row, residue by residue."""
+        self._numbers: dict[tuple[int, int], int] = {}
+        super().__init__(pool, rows, 1, accelerator, copied=self._ring * self._row)
 
     def write_micro_ops(self) -> None:
-        """Write the copies of each input place by residue; then for each output place its start and its window."""
-        residues = self.pool.stride[1]
-        for place in range(self.places):
-            self.uops += [(residue * self._plane, place * self.box + residue) for residue in range(residues)]
+        """Write the micro-ops of all tiles, each once."""
         for tile in self.each_tile():
+            for first, _ in self._turns(*self.rows_loaded(tile), 1):
+                for residue in range(self.pool.stride[1]):
+                    self._number(*self._copy(tile, first, residue))
             for taken in self._window(tile):
-                key = self._key(tile, taken)
-                if key not in self._uop_of:
-                    self._uop_of[key] = len(self.uops)
-                    self.uops.append(self._micro_op(tile, taken))
+                self._number(*self._operands(tile, taken))
+
+    def rows_loaded(self, tile: PoolTile) -> tuple[int, int]:
+        """Return the rows within the input that no tile above has copied, first and behind the last."""
+        pool = self.pool
+        first, end = super().rows_loaded(tile)
+        if tile.row:
+            first += max(pool.kernel[0] - pool.stride[0], 0)
+        first, end = max(first, pool.pads[0]), min(end, pool.pads[0] + pool.size[0])
+        return first, max(first, end)
 
     def compute(self, tile: PoolTile) -> None:
-        """Copy the input by residue, then take the maximum of each window."""
-        pool, residues = self.pool, self.pool.stride[1]
-        copies = tile.number % self.places * residues
-        self.clear(copies, self.copied)
-        for number in range(residues):
-            self.compute_with(
-                Opcode.GEMM,
-                copies + number,
-                copies + number + 1,
-                iter_out=pool.rows_read(tile.rows),
-                iter_in=-(-(pool.wide - number) // residues),
-                dst_factor_out=self._step,
-                dst_factor_in=1,
-                src_factor_out=pool.wide,
-                src_factor_in=residues,
-            )
+        """Copy the rows that were loaded, then take the maximum of each window."""
+        pool = self.pool
+        for first, end in self._turns(*self.rows_loaded(tile), 1):
+            self._copy_rows(tile, first, end)
         for number, taken in enumerate(self._window(tile)):
-            uop = self._uop_of[self._key(tile, taken)]
+            uop = self._number(*self._operands(tile, taken))
             if not number:
                 self.clear(uop, tile.rows * pool.out[1])
             self.compute_with(
                 Opcode.ALU,
                 uop,
                 uop + 1,
-                alu_opcode=AluOpcode.MAX if number else AluOpcode.ADD,
+                alu_opcode=AluOpcode.ADD if self._is_own(taken.row, taken.column) else AluOpcode.MAX,
                 iter_out=taken.rows[1] - taken.rows[0],
                 iter_in=taken.columns[1] - taken.columns[0],
                 dst_factor_out=pool.out[1],
                 dst_factor_in=1,
-                src_factor_out=pool.stride[0] * self._step,
+                src_factor_out=pool.stride[0] * self._row,
                 src_factor_in=1,
             )
 
+    def _copy_rows(self, tile: PoolTile, first: int, end: int) -> None:
+        """Copy rows that lie one behind another in the ring."""
+        pool, residues = self.pool, self.pool.stride[1]
+        for residue in range(residues):
+            uop = self._number(*self._copy(tile, first, residue))
+            if not residue:
+                self.clear(uop, (end - first) * self._row)
+            self.compute_with(
+                Opcode.GEMM,
+                uop,
+                uop + 1,
+                iter_out=end - first,
+                iter_in=-(-(pool.wide - residue) // residues),
+                dst_factor_out=self._row,
+                dst_factor_in=1,
+                src_factor_out=pool.wide,
+                src_factor_in=residues,
+            )
+
     def _window(self, tile: PoolTile) -> Iterator[_Taken]:
-        """Yield the positions of the window that some output of a tile takes, its own element first."""
+        """Yield the positions of the window that some output of a tile takes, its own element first.
+
+        One whose rows lie in two turns of the ring comes twice.
+        """
         pool = self.pool
-        (high, wide), (top, left) = pool.kernel, pool.pads
+        (high, wide), (top, left), stride = pool.kernel, pool.pads, pool.stride[0]
         positions = [(row, column) for row in range(high) for column in range(wide)]
-        positions.sort(key=lambda position: position != (top, left))
+        positions.sort(key=lambda position: not self._is_own(*position))
         for row, column in positions:
-            first, end = _inside(row - top, pool.stride[0], pool.size[0], pool.out[0])
-            rows = max(first - tile.row, 0), min(end - tile.row, tile.rows)
+            first, end = _inside(row - top, stride, pool.size[0], pool.out[0])
+            rows = max(first, tile.row), min(end, tile.row + tile.rows)
             columns = _inside(column - left, pool.stride[1], pool.size[1], pool.out[1])
             if rows[0] < rows[1] and columns[0] < columns[1]:
-                yield _Taken(row, column, rows, columns)
+                for begin, behind in self._turns(row + rows[0] * stride, row + rows[1] * stride, stride):
+                    taken = (begin - row) // stride - tile.row, (behind - row) // stride - tile.row
+                    yield _Taken(row, column, taken, columns)
 
-    def _key(self, tile: PoolTile, taken: _Taken) -> tuple[int, int, int, int]:
-        return tile.number % 2, taken.row, taken.column, taken.rows[0]
+    def _turns(self, first: int, end: int, step: int) -> Iterator[tuple[int, int]]:
+        """Yield the rows [first, end), `step` apart, in parts that lie in one turn of the ring each."""
+        while first < end:
+            behind = min(end, first + -(-(self._ring - first % self._ring) // step) * step)
+            yield first, behind
+            first = behind
 
-    def _micro_op(self, tile: PoolTile, taken: _Taken) -> tuple[int, int]:
+    def _is_own(self, row: int, column: int) -> bool:
+        return (row, column) == self.pool.pads
+
+    def _number(self, dst: int, src: int) -> int:
+        """Return the number of a micro-op, which is written if it is new."""
+        if (dst, src) not in self._numbers:
+            self._numbers[dst, src] = len(self.uops)
+            self.uops.append((dst, src))
+        return self._numbers[dst, src]
+
+    def _copy(self, tile: PoolTile, row: int, residue: int) -> tuple[int, int]:
+        """Return the copy of a row's first element of a residue."""
+        loaded = tile.number % self.places * self.box + (row - self.rows_loaded(tile)[0]) * self.pool.wide
+        return row % self._ring * self._row + residue * self._step, loaded + residue
+
+    def _operands(self, tile: PoolTile, taken: _Taken) -> tuple[int, int]:
         """Return the first output that takes a position, and its source."""
         pool, (row, column) = self.pool, (taken.rows[0], taken.columns[0])
-        stride = pool.stride
-        plane = taken.column % stride[1] * self._plane
-        source = (taken.row + row * stride[0]) * self._step + column + taken.column // stride[1]
-        return self.begin(tile.number) + row * pool.out[1] + column, plane + source
+        source = (tile.row + row) * pool.stride[0] + taken.row
+        residue = taken.column % pool.stride[1] * self._step
+        place = source % self._ring * self._row + residue + column + taken.column // pool.stride[1]
+        return self.begin(tile.number) + row * pool.out[1] + column, place
 
 
 def _inside(shift: int, stride: int, size: int, outputs: int) -> tuple[int, int]:

@@ -130,16 +130,27 @@ class PoolWriter(TileWriter):
                 yield PoolTile(number, plane, planes, row, rows)
                 number += 1
 
+    def rows_loaded(self, tile: PoolTile) -> tuple[int, int]:
+        """Return the input rows that a tile loads, first and behind the last.
+
+        They count from the first window's first row, which may lie in the padding.
+        """
+        first = tile.row * self.pool.stride[0]
+        return first, first + self.pool.rows_read(tile.rows)
+
     def _load(self, tile: PoolTile) -> None:
         """Load a tile's input rows, with zeros where it reaches past the input."""
         pool = self.pool
         (height, width), left = pool.size, pool.pads[1]
         place = tile.number % self.places * self.planes * self.box
-        high = pool.rows_read(tile.rows)
+        first, end = self.rows_loaded(tile)
+        high = end - first
+        if not high:
+            return
         if pool.pads == (0, 0) and pool.wide == width and high == height:
             self.load(DATA, place, tile.plane * height * width, tile.planes * height * width)
             return
-        top = tile.row * pool.stride[0] - pool.pads[0]
+        top = first - pool.pads[0]
         before, after = max(-top, 0), max(top + high - height, 0)
         columns = min(width, pool.wide - left)
         for number in range(tile.planes):
