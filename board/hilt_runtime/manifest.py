@@ -252,11 +252,13 @@ def _check_packed(manifest: Mapping[str, Any], buffer: str, shape: List[int], na
     _require(buffer in manifest["buffers"], "there is no buffer " + buffer)
     outer, inner, height, width, batch, block = manifest["buffers"][buffer]["shape"]
     there = [outer * batch, inner * block, height, width]
+    text = "{} has shape {}, its buffer holds {}"
+    _require(2 <= len(shape) <= 4, text.format(name, shape, there))
     given = [*shape, 1, 1][:4]
     if given[0] == 1 and height == bands(given[2], batch):  # of one image in bands
         there[2] = given[2]
-    fits = 2 <= len(shape) <= 4 and given[2:] == there[2:] and given[0] <= there[0] and given[1] <= there[1]
-    _require(fits, "{} has shape {}, its buffer holds {}".format(name, shape, there))
+    fits = given[2:] == there[2:] and given[0] <= there[0] and given[1] <= there[1]
+    _require(fits, text.format(name, shape, there))
 
 
 def _check_program(

@@ -33,7 +33,16 @@ from hilt.network.simulated import SimulatedVta
 from hilt.network.target import CompileTarget
 from hilt.vta.isa import EncodingError, MemoryType, Opcode, decode
 from hilt_runtime import InferenceError, Network, NetworkError, read_bundle
-from tests.unit.network_compile.graphs import BATCHED, PYNQ, SMALL, Builder, residual_network, target, without_table
+from tests.unit.network_compile.graphs import (
+    BATCHED,
+    PYNQ,
+    SMALL,
+    Builder,
+    banded,
+    residual_network,
+    target,
+    without_table,
+)
 
 _WEIGHED_EVERY = 40
 _SPARE_BYTES = 3 << 20
@@ -90,13 +99,14 @@ class BundleStatistics:
 def seeds() -> list[Seed]:
     """Return small bundles of three geometries.
 
-    They have chains with skips, a folded first layer, steps of the processor, and STOREs by way of a table.
+    They have chains with skips, a folded first layer, steps of the processor, STOREs by way of a table, and bands.
     """
     made: list[tuple[Builder, str, CompileTarget]] = []
     for parameters in (PYNQ, SMALL, BATCHED):
         residual = residual_network()
         made.append((residual, residual.nodes[-1].outputs[0], target(parameters)))
     made += [(*_by_tables(), target(parameters)) for parameters in (PYNQ, BATCHED)]
+    made.append((residual, residual.nodes[-1].outputs[0], banded(target(BATCHED))))
     builder = Builder((1, 16, 8, 8))
     first = builder.conv("x", 16)
     moved = builder.add_node("moved", "transpose", [first], (1, 16, 8, 8), {"perm": [0, 1, 3, 2]})

@@ -229,6 +229,10 @@ def buffer_is(**facts: object) -> Edit:
     return lambda parts: next(iter(parts.manifest["buffers"].values())).update(facts)
 
 
+def unpacked_shape_is(*shape: int) -> Edit:
+    return lambda p: next(step for step in p.manifest["steps"] if step["kind"] == "unpack").update(shape=[*shape])
+
+
 def words_are(kind: str) -> Edit:
     return lambda parts: parts.words(lambda words: words.astype(kind))
 
@@ -254,6 +258,8 @@ def words_are(kind: str) -> Edit:
         (buffer_is(bytes=1 << 40), "bytes of buffer .* cannot be 1099511627776"),
         (lambda p: p.manifest["memory"].update(activations=1 << 62), "activations of the memory cannot be"),
         (lambda p: p.manifest["outputs"][0].update(name="odd"), "no step makes the output odd"),
+        (unpacked_shape_is(), r"has shape \[\], its buffer holds"),
+        (unpacked_shape_is(1), r"has shape \[1\], its buffer holds"),
         (input_is(dtype="object"), "dtype of a tensor cannot be 'object'"),
         (input_is(shape=[-1]), "shape of a tensor cannot be list"),
         (input_is(scale="a"), "tensor x has a scale that is no number"),
