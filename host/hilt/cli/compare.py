@@ -70,7 +70,6 @@ def compare(
 
 
 def _values(facts: RunFacts) -> dict[str, Any]:
-    from hilt.report.run_plots import best_so_far
 
     return {
         "run": facts.run.uuid,
@@ -81,7 +80,7 @@ def _values(facts: RunFacts) -> dict[str, Any]:
         "trials": len(facts.trials),
         "improvements": [
             {"ordinal": trial.ordinal, "microseconds": trial.microseconds, "knobs": dict(trial.knobs)}
-            for trial in best_so_far(facts)
+            for trial in facts.best_so_far
         ],
     }
 

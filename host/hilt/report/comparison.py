@@ -18,10 +18,8 @@ from hilt.report.facts import RunFacts
 from hilt.report.interactive import Plot, html_cards, page
 from hilt.report.run_plots import (
     RunGroup,
-    best_so_far,
     comparison_plot,
     coordinates_plot,
-    counting,
     groups_of,
     importance_plot,
     trial_plot,
@@ -98,7 +96,7 @@ def compare(runs: Sequence[RunFacts]) -> list[ComparedGroup]:
     for workload in dict.fromkeys(facts.name for facts in runs):
         first: float | None = None
         for group in groups_of([facts for facts in runs if facts.name == workload]):
-            bests = [best_so_far(facts)[-1].microseconds or 0.0 for facts in group.runs if best_so_far(facts)]
+            bests = [facts.best_so_far[-1].microseconds or 0.0 for facts in group.runs if facts.best_so_far]
             first = float(np.median(bests)) if bests and first is None else first
             compared.append(_compared(workload, group, bests, first))
     return compared
@@ -115,7 +113,7 @@ def _compared(workload: str, group: RunGroup, bests: Sequence[float], first: flo
         tuple(facts.run.uuid for facts in group.runs),
         tuple(facts.run.seed for facts in group.runs),
         trials,
-        sum(len(counting(facts)) for facts in group.runs) / trials if trials else 0.0,
+        sum(len(facts.counting) for facts in group.runs) / trials if trials else 0.0,
         median,
         min(bests, default=None),
         max(bests, default=None),

@@ -12,6 +12,7 @@ from hilt.engine.campaign_results import FALLBACK_ATTEMPTS, CampaignResult, Laye
 from hilt.engine.event_log import read_event_log
 from hilt.engine.events import Event
 from hilt.engine.run_files import RunFiles
+from hilt.measure import DATASET_PREFIX
 from hilt.report.campaign_inference import CampaignInference, load_inference
 from hilt.schedule.onnx_model import Layer
 from hilt.store import Run, Slice, Store, Trial, largest_drift
@@ -58,14 +59,32 @@ class RunFacts:
         return sum(trial.verified for trial in self.trials)
 
     @cached_property
-    def improvements(self) -> list[tuple[int, float]]:
-        """(number, microseconds) of each verified trial faster than all before."""
-        found: list[tuple[int, float]] = []
-        for trial in self.trials:
-            latency = trial.microseconds if trial.verified else None
-            if latency is not None and (not found or latency < found[-1][1]):
-                found.append((trial.ordinal, latency))
-        return found
+    def recorded(self) -> bool:
+        """Whether a dataset answered, so that nothing is verified."""
+        return self.run.board.startswith(DATASET_PREFIX)
+
+    @cached_property
+    def counting(self) -> list[Trial]:
+        """The trials whose latency counts: verified ones, or a dataset's recorded answers."""
+        return [
+            trial
+            for trial in self.trials
+            if trial.microseconds and (trial.verified or (self.recorded and trial.outcome is Outcome.OK))
+        ]
+
+    @cached_property
+    def best_so_far(self) -> list[Trial]:
+        """Each counting trial that was faster than all before it."""
+        best: list[Trial] = []
+        for trial in self.counting:
+            if not best or (trial.microseconds or 0.0) < (best[-1].microseconds or 0.0):
+                best.append(trial)
+        return best
+
+    @cached_property
+    def failed(self) -> list[Trial]:
+        """The trials without a right answer."""
+        return [trial for trial in self.trials if trial.outcome is not Outcome.OK]
 
 
 @dataclass(frozen=True)

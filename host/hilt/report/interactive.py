@@ -9,8 +9,9 @@ from html import escape
 from typing import Any
 
 from hilt.report.errors import MissingLibraryError
+from hilt.report.figures import BEST, FAILED, FALLBACK
 
-COLOURS = ("#1b6ca8", "#c2571a", "#2e7d4f", "#7b4fa3", "#b3261e", "#6b6f00", "#00798c", "#8a5a00")
+COLOURS = (BEST, FALLBACK, "#2e7d4f", "#7b4fa3", FAILED, "#6b6f00", "#00798c", "#8a5a00")
 _LAYOUT: dict[str, Any] = {
     "autosize": True,
     "height": 380,

@@ -18,6 +18,7 @@ from hilt.schedule.bounds import least_bytes
 from hilt.schedule.operator import convolution, workload_of
 from hilt.schedule.space import Knob, Space, orders_of
 from hilt.schedule.validity_summary import summarize_validity
+from hilt.store import Trial
 from hilt.trial import Outcome
 from hilt.vta.accelerator import Accelerator, IsaRevision, VTAParameters
 
@@ -65,15 +66,15 @@ def space_of(facts: RunFacts) -> Space:
 
 
 def curve(facts: RunFacts) -> Figure:
-    """Draw each verified trial, the best so far, the fallback and the bound; failures on the axis."""
+    """Draw each trial that counts, the best so far, the fallback and the bound; failures on the axis."""
     figure, axes = new_figure(2.5)
-    points = [(trial.ordinal, trial.microseconds) for trial in facts.trials if trial.verified and trial.microseconds]
-    failed = [trial.ordinal for trial in facts.trials if trial.outcome is not Outcome.OK]
     bound = facts.run.bound_microseconds
-    if points:
+    if points := _places(facts.counting):
         ordinals, latencies = zip(*points, strict=True)
-        axes.scatter(ordinals, latencies, s=9, color=QUIET, label="verified", rasterized=len(points) > _MANY)
-        steps = [*facts.improvements, (facts.trials[-1].ordinal, facts.improvements[-1][1])]
+        label = "recorded" if facts.recorded else "verified"
+        axes.scatter(ordinals, latencies, s=9, color=QUIET, label=label, rasterized=len(points) > _MANY)
+        best = _places(facts.best_so_far)
+        steps = [*best, (facts.trials[-1].ordinal, best[-1][1])]
         axes.step(*zip(*steps, strict=True), where="post", color=BEST, label="best so far")
         if max(latencies) > 3 * min(latencies):
             _log(axes, "y")
@@ -81,7 +82,7 @@ def curve(facts: RunFacts) -> Figure:
     if facts.fallback is not None and facts.fallback.microseconds is not None:
         axes.scatter([facts.fallback.ordinal], [facts.fallback.microseconds], s=36, facecolors="none",
                      edgecolors=FALLBACK, label="fallback")  # fmt: skip
-    if failed:
+    if failed := [trial.ordinal for trial in facts.failed]:
         axes.plot(failed, [0.02] * len(failed), "|", color=FAILED, label="failed",
                   transform=axes.get_xaxis_transform(), rasterized=len(failed) > _MANY)  # fmt: skip
     axes.set_xlabel("trial")
@@ -89,6 +90,11 @@ def curve(facts: RunFacts) -> Figure:
     axes.set_ylabel("µs")
     _legend_above(axes)
     return figure
+
+
+def _places(trials: Sequence[Trial]) -> list[tuple[int, float]]:
+    """Return the number and the microseconds of each trial."""
+    return [(trial.ordinal, trial.microseconds or 0.0) for trial in trials]
 
 
 def network_curve(facts: Facts) -> Figure:

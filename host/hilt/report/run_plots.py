@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilt.measure import DATASET_PREFIX
 from hilt.report.facts import RunFacts
+from hilt.report.figures import FAILED, QUIET
 from hilt.report.interactive import COLOURS, Plot
 from hilt.store import Run, Trial
-from hilt.trial import Outcome
 
 _LEAST_FOR_IMPORTANCE = 8
-_QUIET, _FAILED = "#8a8f98", "#b3261e"
 Floats = npt.NDArray[np.float64]
 
 
@@ -29,41 +27,21 @@ class RunGroup:
     runs: tuple[RunFacts, ...]
 
 
-def counting(facts: RunFacts) -> list[Trial]:
-    """Return the trials whose latency counts: verified ones, or a dataset's recorded answers."""
-    recorded = facts.run.board.startswith(DATASET_PREFIX)
-    return [
-        trial
-        for trial in facts.trials
-        if trial.microseconds and (trial.verified or (recorded and trial.outcome is Outcome.OK))
-    ]
-
-
-def best_so_far(facts: RunFacts) -> list[Trial]:
-    """Return each counting trial that was faster than all before it."""
-    best: list[Trial] = []
-    for trial in counting(facts):
-        if not best or _latency(trial) < _latency(best[-1]):
-            best.append(trial)
-    return best
-
-
 def trial_plot(facts: RunFacts, name: str) -> Plot:
     """Return every trial, the best so far as steps, failures, and the roofline bound; hover has the configuration."""
-    trials, steps = counting(facts), best_so_far(facts)
-    failed = [trial for trial in facts.trials if trial.outcome is not Outcome.OK]
+    trials, steps, failed = facts.counting, facts.best_so_far, facts.failed
     last = facts.trials[-1].ordinal if facts.trials else 0
     bound = facts.run.bound_microseconds
     traces: list[dict[str, Any]] = [
-        _scatter("trials", trials, {"color": _QUIET, "size": 6}),
+        _scatter("trials", trials, {"color": QUIET, "size": 6}),
         _steps("best so far", steps, last, COLOURS[0]),
         {
             "type": "scatter", "mode": "lines", "name": "roofline bound", "x": [0, last], "y": [bound, bound],
-            "line": {"color": _QUIET, "dash": "dash", "width": 1}, "hoverinfo": "name+y",
+            "line": {"color": QUIET, "dash": "dash", "width": 1}, "hoverinfo": "name+y",
         },
     ]  # fmt: skip
     if failed:
-        marks = {"color": _FAILED, "symbol": "x-thin-open", "size": 7}
+        marks = {"color": FAILED, "symbol": "x-thin-open", "size": 7}
         text = [f"trial {trial.ordinal}: {trial.outcome} {trial.reason}<br>{_knobs(trial)}" for trial in failed]
         traces.append(
             {
@@ -81,7 +59,7 @@ def importance(facts: RunFacts) -> dict[str, float]:
     It is the correlation ratio over the run's trials, corrected for the number of values (epsilon squared). A tuner
     does not draw trials evenly, so it describes this run and not the whole space. Empty for few trials.
     """
-    trials = counting(facts)
+    trials = facts.counting
     if len(trials) < _LEAST_FOR_IMPORTANCE:
         return {}
     logs = np.log([_latency(trial) for trial in trials])
@@ -119,7 +97,7 @@ def importance_plot(facts: RunFacts, name: str) -> Plot | None:
 
 def coordinates_plot(facts: RunFacts, name: str) -> Plot | None:
     """Return parallel coordinates: an axis for each knob, a line for each trial; None if there are none."""
-    trials = counting(facts)
+    trials = facts.counting
     if not trials:
         return None
     logs = [float(np.log10(_latency(trial))) for trial in trials]
@@ -176,7 +154,7 @@ def comparison_plot(groups: Sequence[RunGroup], name: str) -> Plot:
         if len(group.runs) == 1:
             facts = group.runs[0]
             last = facts.trials[-1].ordinal if facts.trials else 0
-            traces.append(_steps(group.label, best_so_far(facts), last, colour))
+            traces.append(_steps(group.label, facts.best_so_far, last, colour))
             continue
         curves = np.array([curve(facts, max(len(member.trials) for member in group.runs)) for facts in group.runs])
         ordinals = list(range(curves.shape[1]))
@@ -188,7 +166,7 @@ def comparison_plot(groups: Sequence[RunGroup], name: str) -> Plot:
 def curve(facts: RunFacts, trials: int) -> Floats:
     """Return the best latency after each trial, shape (trials,); NaN before the first one that counts."""
     values = np.full(trials, np.nan)
-    for trial in best_so_far(facts):
+    for trial in facts.best_so_far:
         values[trial.ordinal :] = _latency(trial)
     return values
 

@@ -15,10 +15,12 @@ from matplotlib.text import Text
 
 from hilt.engine.campaign_results import load_result
 from hilt.report.facts import RunFacts, facts_of_campaign
-from hilt.report.plots import _spread, _tick_labels, roofline
+from hilt.report.plots import _spread, _tick_labels, curve, roofline
+from hilt.report.run_plots import trial_plot
 from hilt.store import Store, database_path
 
 from .campaign_store import make
+from .test_comparison import facts as run_facts
 
 
 @pytest.mark.parametrize(
@@ -32,6 +34,22 @@ from .campaign_store import make
 )
 def test_different_latencies_read_differently(values: list[float], labels: list[str]) -> None:
     assert _tick_labels(values) == labels
+
+
+@pytest.mark.parametrize("board", ["virtual:pynq", "dataset:pynq"])
+def test_the_picture_and_the_interactive_plot_show_the_same_trials(board: str) -> None:
+    facts = run_facts("a" * 32, [50.0, None, 40.0, 45.0, 30.0], board=board)
+    if facts.recorded:  # a dataset compares no output
+        facts = replace(facts, trials=[replace(trial, verification=None) for trial in facts.trials])
+    (axes,) = curve(facts).axes
+    drawn = {each.get_label(): each for each in (*axes.collections, *axes.lines)}
+    traces = {trace["name"]: trace for trace in trial_plot(facts, "p").traces}
+    points = next(drawn[name] for name in ("verified", "recorded") if name in drawn).get_offsets().tolist()
+    assert points == [list(point) for point in zip(traces["trials"]["x"], traces["trials"]["y"], strict=True)]
+    assert len(points) == 4
+    for name in ("best so far", "roofline bound"):
+        assert list(drawn[name].get_ydata()) == list(traces[name]["y"])
+    assert list(drawn["failed"].get_xdata()) == traces["failed"]["x"] == [1]
 
 
 @given(places=st.lists(st.floats(0.5, 3.0), min_size=1, max_size=60))
