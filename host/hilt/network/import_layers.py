@@ -100,6 +100,23 @@ class LayerMatcher:
         inputs = self._int8_inputs(node, exponent)
         return self._moved(node, inputs) if inputs else None
 
+    def moved(self, name: str, int8_of: Callable[[str], str]) -> IntegerNode | None:
+        """Return the operator that moves a tensor's floats, on int8; None for none.
+
+        Args:
+            name: The tensor.
+            int8_of: Gives the int8 tensor of each computed input.
+        """
+        node = self._view.producers.get(name)
+        if node is None or node.domain or node.op not in _MOVES or node.op == "MaxPool":
+            return None
+        shape = self._graph.shape(node.inputs[0])
+        sources = self._graph.computed_inputs(node)
+        constant_part = node.op == "Concat" and len(sources) != len(node.inputs)
+        if constant_part or _MOVES[node.op][1](self, node, shape) is None:
+            return None
+        return self._moved(node, [int8_of(source) for source in sources])
+
     def _int8_inputs(self, node: OnnxNode, exponent: int) -> list[str]:
         """Return the computed inputs of a node as int8 tensors; none unless all have the scale 2^-exponent."""
         leaves = [self._view.activation(source) for source in node.inputs if source and not self._is_constant(source)]

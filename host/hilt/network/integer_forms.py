@@ -1,7 +1,7 @@
-"""Rewrites of an integer graph that change no value: less is computed in floats.
+"""Rewrites of an integer graph that change no value: the processor computes less.
 
-The largest of a table's floats is found on int8, as the largest rank among the table's entries; and floats that are
-only moved before they are quantised are quantised first.
+The largest of a table's floats is found on int8, as the largest rank among the table's entries. A Transpose that moves
+channels from last to first, axes of one element apart, is written so: the packing reads channels last.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class _Rewriter:
         nodes: list[Node] = []
         dropped: set[str] = set()
         for node in self._graph.nodes:
-            made = self._largest(node) if node.op == "GlobalMaxPool" else self._quantised_first(node)
+            rewrite = {"GlobalMaxPool": self._largest, "transpose": self._channels_last}.get(node.op)
+            made = rewrite(node) if rewrite else None
             if made is not None:
                 dropped.update(made[1])
             nodes += [node] if made is None else made[0]
@@ -120,39 +121,19 @@ class _Rewriter:
             entries = np.arange(-128, 128).astype(np.float32) * np.float32(node.attributes["scale"])
         return entries if entries.dtype == np.float32 and not np.isnan(entries).any() else None
 
-    # --- quantised before they are moved ---
+    # --- channels last ---
 
-    def _quantised_first(self, node: Node) -> tuple[list[Node], list[str]] | None:
-        """Return a quantize and the moves of its result, and the moves of floats, which are not needed."""
-        if node.op != "quantize":
+    def _channels_last(self, node: Node) -> tuple[list[Node], list[str]] | None:
+        """Return an int8 Transpose as one from channels last to channels first, if it can be seen so."""
+        source, tensor = node.inputs[0], self._graph.tensors.get(node.inputs[0])
+        perm = tuple(node.attributes["perm"])
+        if tensor is None or perm == _FIRST or not _is_channels_last(tensor.shape, perm):
             return None
-        moved = self._moved(node.inputs[0], ("Reshape", "Transpose"))
-        if not any(each.op == "Transpose" for each in moved.moves):
-            return None
-        scale = self._graph.tensors[node.outputs[0]].scale
-        now = self._int8(f"{node.name}.first", self._graph.tensors[moved.source].shape, scale)
-        nodes = [replace(node, inputs=(moved.source,), outputs=(now,))]
-        for place, move in enumerate(reversed(moved.moves)):
-            last = place == len(moved.moves) - 1
-            shape = self._graph.tensors[move.outputs[0]].shape
-            made = node.outputs[0] if last else self._int8(f"{move.name}.int8", shape, scale)
-            nodes += self._int8_move(move, now, made, shape)
-            now = made
-        return nodes, [each.name for each in moved.moves]
-
-    def _int8_move(self, move: Node, source: str, made: str, shape: tuple[int, ...]) -> list[Node]:
-        """Return a move of floats on int8, from channels last to channels first if it can be seen so."""
-        name, before = f"{move.name}.moved", self._tensors[source]
-        if move.op == "Reshape":
-            return [Node(name, "reshape", (source,), (made,), {"shape": list(shape)}, move.source)]
-        perm = tuple(move.attributes.get("perm") or range(len(shape))[::-1])
-        if perm != _FIRST and _is_channels_last(before.shape, perm):
-            images, channels, height, width = shape
-            seen = self._int8(f"{name}.last", (images, height, width, channels), before.scale)
-            attributes = {"shape": [images, height, width, channels]}
-            reshape = Node(f"{name}.last", "reshape", (source,), (seen,), attributes, move.source)
-            return [reshape, Node(name, "transpose", (seen,), (made,), {"perm": list(_FIRST)}, move.source)]
-        return [Node(name, "transpose", (source,), (made,), {"perm": list(perm)}, move.source)]
+        images, channels, height, width = (tensor.shape[axis] for axis in perm)
+        shape = (images, height, width, channels)
+        seen = self._int8(f"{node.name}.last", shape, tensor.scale)
+        reshape = Node(f"{node.name}.last", "reshape", (source,), (seen,), {"shape": list(shape)}, node.source)
+        return [reshape, replace(node, inputs=(seen,), attributes={"perm": list(_FIRST)})], []
 
 
 def _is_channels_last(shape: tuple[int, ...], perm: tuple[int, ...]) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +16,7 @@ from hilt.network.elementwise import expression, root_of, tabulate
 from hilt.network.graph import Graph, Node, Tensor, check
 from hilt.network.import_layers import IntegerNode, LayerMatcher
 from hilt.network.integer_forms import with_integer_forms
-from hilt.network.onnx_graph import CONSTANT_DOMAIN, OnnxError, OnnxGraph, OnnxNode
+from hilt.network.onnx_graph import CONSTANT_DOMAIN, OnnxError, OnnxGraph, OnnxNode, free_name
 from hilt.network.onnx_recurrence import int8_weights
 from hilt.network.onnx_refusals import require_computable
 from hilt.network.onnx_simplify import fixed_model, read_fixed
@@ -29,6 +31,8 @@ _REASONS = {
     "softmax": "it leaves the integers",
     "transpose": "it only moves data",
 }
+_TURNS = frozenset(("Concat", "DepthToSpace", "Pad", "Slice", "Transpose"))
+"""Moves that cost the processor something."""
 
 
 def import_model(
@@ -73,6 +77,9 @@ class _Importer:
         self._constants: dict[str, NDArray[Any]] = {}
         self._named_constants: dict[int, str] = {}
         """The names of integer constants by the arrays' identity."""
+        self._readers = Counter(name for node in graph.nodes for name in dict.fromkeys(node.inputs))
+        self._moved: dict[tuple[str, int], str] = {}
+        """The int8 tensors of floats that are moved, by the floats and the exponent."""
         self._floats: dict[str, str] = {}
         self._renamed: dict[str, str] = {}
         self._names: set[str] = set()
@@ -120,11 +127,49 @@ class _Importer:
         made = self._matcher.match(source, exponent)
         if made is None:
             made = self._table(source, 2.0**-exponent) or self._matcher.match_move(source, exponent)
+        if made is None and self._is_turned(source):
+            made = self._matcher.moved(source, lambda name: self._int8_of(name, exponent))
         self._tensors[result] = Tensor(result, self._graph.shape(source), "int8", 2.0**-exponent)
         if made is None:
             attributes = {"scale": 2.0**-exponent}
             made = IntegerNode("quantize", f"{source}.quantize", [self._float(source)], attributes, [node.name])
         self._emit(made, [result])
+
+    def _is_turned(self, name: str) -> bool:
+        """Tell whether floats are turned, joined, cut or padded, and nothing else reads them: int8 moves less.
+
+        Cuts of a tensor that is more than twice as large are left, for all of it would be quantised.
+        """
+        maker = self._view.producers.get(name)
+        if maker is None or maker.domain or self._readers[name] != 1 or name in self._graph.outputs:
+            return False
+        sources = self._graph.computed_inputs(maker)
+        sizes = [math.prod(self._graph.shape(each)) for each in (*sources, name)]
+        if sum(sizes[:-1]) > 2 * sizes[-1]:
+            return False
+        return maker.op in _TURNS or (maker.op == "Reshape" and self._is_turned(maker.inputs[0]))
+
+    def _int8_of(self, source: str, exponent: int) -> str:
+        """Return the int8 tensor of floats, emitting what makes it."""
+        leaf = self._view.activation(source)
+        if leaf is not None and leaf.exponent == exponent:
+            return self._renamed.get(leaf.name, leaf.name)
+        if (source, exponent) not in self._moved:
+            made = None
+            if self._is_turned(source):
+                made = self._matcher.moved(source, lambda name: self._int8_of(name, exponent))
+            made = made or self._table(source, 2.0**-exponent)
+            if made is None:
+                attributes = {"scale": 2.0**-exponent}
+                made = IntegerNode("quantize", f"{source}.quantize", [self._float(source)], attributes, [])
+            result = self._unique_tensor(f"{source}.int8")
+            self._tensors[result] = Tensor(result, self._graph.shape(source), "int8", 2.0**-exponent)
+            self._emit(made, [result])
+            self._moved[source, exponent] = result
+        return self._moved[source, exponent]
+
+    def _unique_tensor(self, stem: str) -> str:
+        return free_name(stem, {*self._tensors, *self._graph.shapes, *self._graph.constants})
 
     def _table(self, name: str, scale: float | None) -> IntegerNode | None:
         """Return a table for an expression of one int8 tensor, with int8 entries of `scale` or else float32 ones."""
@@ -224,13 +269,11 @@ class _Importer:
         """Return the int8 tensor that a Softmax or LogSoftmax reads, perhaps behind a Reshape; None if it has none."""
         if node.domain or node.op not in ("Softmax", "LogSoftmax"):
             return None
-        source, shape = node.inputs[0], self._graph.shape(node.inputs[0])
+        source = node.inputs[0]
         leaf, maker = self._view.activation(source), self._view.producers.get(source)
         if leaf is not None or maker is None or maker.op != "Reshape" or maker.domain:
             return leaf
-        along_lines = int(node.attributes.get("axis", -1)) % len(shape) == len(shape) - 1
-        alike = self._graph.shape(maker.inputs[0])[-1:] == shape[-1:]
-        return self._view.activation(maker.inputs[0]) if along_lines and alike else None
+        return self._view.activation(maker.inputs[0])
 
     def _emit_softmax(self, node: OnnxNode, leaf: Quantised) -> None:
         """Emit a softmax of int8: it has 256 different powers at most."""
@@ -239,8 +282,13 @@ class _Importer:
         attributes = {
             "axis": axis, "scale": 2.0**-leaf.exponent, "logarithm": int(node.op == "LogSoftmax"), "shape": list(shape)
         }  # fmt: skip
+        data, before = leaf.name, self._graph.shape(leaf.name)
+        if (axis != -1 and before != shape) or before[-1:] != shape[-1:]:  # not along the same lines
+            data = self._unique_tensor(f"{node.name}.shaped")
+            self._tensors[data] = Tensor(data, shape, "int8", 2.0**-leaf.exponent)
+            self._emit(IntegerNode("reshape", data, [leaf.name], {"shape": list(shape)}, [node.name]), [data])
         self._tensors[node.outputs[0]] = self._tensor(node.outputs[0])
-        self._emit(IntegerNode("softmax", node.name, [leaf.name], attributes, [node.name]), list(node.outputs))
+        self._emit(IntegerNode("softmax", node.name, [data], attributes, [node.name]), list(node.outputs))
 
     def _emit_operator(self, node: OnnxNode) -> None:
         """Emit one of ONNX's operators for the processor."""

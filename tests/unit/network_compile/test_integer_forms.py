@@ -87,24 +87,19 @@ def test_other_maxima_stay_in_floats(change: str) -> None:
     assert with_integer_forms(graph).nodes == graph.nodes
 
 
-@pytest.mark.parametrize(("shape", "perm"), [((1, 6, 5, 1), (0, 2, 1, 3)), ((1, 6, 5, 7), (0, 3, 1, 2)),
-                                             ((1, 6, 5, 7), (0, 2, 1, 3)), ((2, 1, 5, 7), (0, 3, 2, 1))])  # fmt: skip
-def test_floats_are_quantised_before_they_are_turned(shape: tuple[int, ...], perm: tuple[int, ...]) -> None:
+PERMUTATIONS = [((1, 6, 5, 1), (0, 2, 1, 3)), ((2, 1, 5, 7), (0, 3, 2, 1)), ((1, 6, 5, 7), (0, 2, 1, 3))]
+
+
+@pytest.mark.parametrize(("shape", "perm"), PERMUTATIONS)
+def test_a_turn_of_last_channels_is_written_so(shape: tuple[int, ...], perm: tuple[int, ...]) -> None:
     turned = tuple(shape[axis] for axis in perm)
-    tensors = {name: Tensor(name, shape, "float32") for name in ("x", "s")}
-    tensors |= {"t": Tensor("t", turned, "float32"), "y": Tensor("y", turned, "int8", 0.125)}
-    nodes = (
-        Node("abs", "Abs", ("x",), ("s",)),
-        Node("turn", "Transpose", ("s",), ("t",), {"perm": list(perm)}),
-        Node("q", "quantize", ("t",), ("y",), {"scale": 0.125}),
-    )
+    tensors = {"x": Tensor("x", shape, "int8", 0.5), "y": Tensor("y", turned, "int8", 0.5)}
+    nodes = (Node("turn", "transpose", ("x",), ("y",), {"perm": list(perm)}),)
     graph = Graph("g", ("x",), ("y",), nodes, tensors, {})
     made = with_integer_forms(graph)
-    operators = [node.op for node in made.nodes]
-    assert operators[:2] == ["Abs", "quantize"] and operators[-1] == "transpose" and set(operators[2:-1]) <= {"reshape"}
-    if shape != (1, 6, 5, 7) or perm == (0, 3, 1, 2):  # a tensor with channels last is packed as it lies
-        assert made.nodes[-1].attributes["perm"] == [0, 3, 1, 2]
-    data = np.random.default_rng(2).normal(0, 4, shape).astype(np.float32)
+    assert [node.op for node in made.nodes] == (["transpose"] if shape == (1, 6, 5, 7) else ["reshape", "transpose"])
+    assert made.nodes[-1].attributes["perm"] == [0, 2, 1, 3] if shape == (1, 6, 5, 7) else [0, 3, 1, 2]
+    data = np.random.default_rng(2).integers(-128, 128, shape).astype(np.int8)
     np.testing.assert_array_equal(evaluate(made, {"x": data})["y"], evaluate(graph, {"x": data})["y"])
 
 
@@ -133,3 +128,53 @@ def test_a_network_with_both_runs_as_its_reference() -> None:
     ]
     made = runs_as_its_reference(model_of(nodes, {"x": (1, 9, 20)}, constants))
     assert made >= {"max_pool", "transpose"} and not made & {"GlobalMaxPool", "Transpose"}
+
+
+@pytest.mark.slow
+def test_what_is_moved_in_front_of_a_layer_is_quantised_once() -> None:
+    """Harmonics of a row: shifted copies, padded and joined with channels last, as basic-pitch stacks them."""
+    random = np.random.default_rng(4)
+    constants = {
+        "w": random.normal(0, 0.3, (8, 3, 3, 1)).astype(np.float32), "axes": np.array([2]), "fifteen": np.array([15]),
+        "two": np.array([2]), "many": np.array([1 << 40]), "none": np.array([0]),
+        "behind": np.array([0, 0, 0, 0, 0, 0, 2, 0]), "before": np.array([0, 0, 5, 0, 0, 0, 0, 0]),
+        "rows": np.array([1, 9, 20, 1]),
+    }  # fmt: skip
+    nodes = [
+        helper.make_node("ReduceMean", ["x"], ["m"], axes=[2]),
+        helper.make_node("Sub", ["x", "m"], ["c"]),
+        helper.make_node("Reshape", ["c", "rows"], ["r"]),
+        helper.make_node("Slice", ["r", "two", "many", "axes"], ["up"]),
+        helper.make_node("Pad", ["up", "behind"], ["a"]),
+        helper.make_node("Slice", ["r", "none", "fifteen", "axes"], ["down"]),
+        helper.make_node("Pad", ["down", "before"], ["b"]),
+        helper.make_node("Concat", ["a", "r", "b"], ["j"], axis=3),
+        helper.make_node("Transpose", ["j"], ["t"], perm=[0, 3, 1, 2]),
+        helper.make_node("Conv", ["t", "w"], ["y"]),
+    ]
+    made = runs_as_its_reference(model_of(nodes, {"x": (1, 9, 20)}, constants))
+    assert made >= {"quantize", "slice", "pad", "concat"} and not made & {"Slice", "Pad", "Concat", "Transpose"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("function", ["Sigmoid", "Softmax"])
+def test_a_heads_function_is_taken_of_each_scale(function: str) -> None:
+    """A YOLO head: two scales are joined, and the function of all is turned for a layer behind it."""
+    random = np.random.default_rng(4)
+    constants = {name: random.normal(0, 0.3, (12, 16, 1, 1)).astype(np.float32) for name in ("v", "w")}
+    constants |= {"flat": np.array([1, 12, -1]), "parted": np.array([1, 3, 4, 20])}
+    constants["z"] = random.normal(0, 0.5, (5, 4, 1, 1)).astype(np.float32)
+    nodes = [
+        helper.make_node("Conv", ["x", "v"], ["a"]),
+        helper.make_node("Conv", ["x", "w"], ["b"], strides=[2, 2]),
+        helper.make_node("Reshape", ["a", "flat"], ["c"]),
+        helper.make_node("Reshape", ["b", "flat"], ["d"]),
+        helper.make_node("Concat", ["c", "d"], ["j"], axis=2),
+        helper.make_node("Reshape", ["j", "parted"], ["p"]),
+        helper.make_node("Transpose", ["p"], ["t"], perm=[0, 2, 1, 3]),
+        helper.make_node(function, ["t"], ["f"], **({"axis": 1} if function == "Softmax" else {})),
+        helper.make_node("Conv", ["f", "z"], ["y"]),
+    ]
+    made = runs_as_its_reference(model_of(nodes, {"x": (1, 16, 4, 4)}, constants))
+    assert "concat" in made and not made & {function, "Concat", "Transpose"}
+    assert ("softmax" if function == "Softmax" else "table") in made
