@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,7 @@ from statistics import median
 
 from hilt import schedule
 from hilt.run_choices import CheckLevel
-from hilt.schedule import ConfigurationError, Reason, Workload, WorkloadError
+from hilt.schedule import ConfigurationError, Conv2d, Reason, Workload, WorkloadError
 from hilt.schedule.space import Space
 from hilt.store.autotvm_log import FAILED_COST, ErrorNumber, LogFormatError, LogRecord, OutdatedLogError, parse_log
 from hilt.store.autotvm_targets import IMPORTED_PREFIX
@@ -76,22 +77,13 @@ def export_run(run: Run, trials: Sequence[Trial], parameters: VTAParameters, boa
     values = {knob.name: knob.values for knob in space.knobs}
     target = f"ext_dev -keys=vta,cpu -device=vta -model={board}_{parameters.name}"
     records: list[LogRecord] = []
-    left_out: dict[str, int] = {}
+    left_out: Counter[str] = Counter()
     for trial in trials:
         entity = entity_of(task, trial.knobs)
-        ok = trial.outcome is Outcome.OK
-        if ok and not trial.verified:
-            why = "not compared in full"
-        elif entity is None:
-            why = "not in TVM's space"
-        elif ok and task == CONV2D and not _runs_on_tvm(workload, trial, accelerator):
-            why = "TVM v0.9 would not run it"
-        else:
-            why = ""
+        why = _why_left_out(workload, trial, accelerator, in_space=entity is not None)
         if why or entity is None:
-            left_out[why] = left_out.get(why, 0) + 1
+            left_out[why] += 1
             continue
-        seconds = trial.repeats or (() if trial.microseconds is None else (trial.microseconds,))
         records.append(
             LogRecord(
                 target=target,
@@ -99,13 +91,33 @@ def export_run(run: Run, trials: Sequence[Trial], parameters: VTAParameters, boa
                 args=args,
                 index=index_of(entity, values),
                 entity=entity,
-                costs=tuple(value / 1e6 for value in seconds) if ok else (FAILED_COST,),
+                costs=_costs(trial),
                 error=_ERRORS[trial.outcome],
                 all_cost=float(sum(trial.seconds.values())),
                 timestamp=trial.recorded_at,
             )
         )
-    return Exported(records, left_out)
+    return Exported(records, dict(left_out))
+
+
+def _why_left_out(workload: Conv2d, trial: Trial, accelerator: Accelerator, *, in_space: bool) -> str:
+    """Return the reason why a trial is no record of TVM's; empty if it is one."""
+    ran = trial.outcome is Outcome.OK
+    if ran and not trial.verified:
+        return "not compared in full"
+    if not in_space:
+        return "not in TVM's space"
+    if ran and task_of(workload) == CONV2D and not _runs_on_tvm(workload, trial, accelerator):
+        return "TVM v0.9 would not run it"
+    return ""
+
+
+def _costs(trial: Trial) -> tuple[float, ...]:
+    """Return the seconds of each repeat, or the cost that TVM gives a failure."""
+    if trial.outcome is not Outcome.OK:
+        return (FAILED_COST,)
+    microseconds = trial.repeats or (() if trial.microseconds is None else (trial.microseconds,))
+    return tuple(value / 1e6 for value in microseconds)
 
 
 def _runs_on_tvm(workload: Workload, trial: Trial, accelerator: Accelerator) -> bool:

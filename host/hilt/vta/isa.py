@@ -82,26 +82,36 @@ def encode(instructions: NDArray[np.void], accelerator: Accelerator) -> NDArray[
     kinds = instructions["opcode"]
     if len(kinds) and int(kinds.max()) > Opcode.ALU:
         raise EncodingError(f"opcode {int(kinds.max())} is not an instruction")
-    for form, names, opcodes in (
-        (layout.memory, _MEMORY, (Opcode.LOAD, Opcode.STORE)),
-        (layout.gemm, _GEMM, (Opcode.GEMM, Opcode.FINISH)),
-        (layout.alu, _ALU, (Opcode.ALU,)),
+    for form, names, opcodes, settle in (
+        (layout.memory, _MEMORY, (Opcode.LOAD, Opcode.STORE), _settle_memory),
+        (layout.gemm, _GEMM, (Opcode.GEMM, Opcode.FINISH), _require_gemm),
+        (layout.alu, _ALU, (Opcode.ALU,), _require_alu),
     ):
         chosen = np.flatnonzero(np.isin(kinds, opcodes))
         if not chosen.size:
             continue
         columns = {name: instructions[name][chosen].astype(np.int64) for name in (*_FLAGS, *names)}
-        if form is layout.memory:
-            _require_table(columns, accelerator)
-            _require_bands(columns, accelerator)
-        if form is layout.gemm and not accelerator.window_rows and np.any(columns["window"]):
-            raise EncodingError("a window GEMM, which this accelerator lacks")
-        if form is layout.memory and accelerator.isa is IsaRevision.A:
-            columns["memory_type"] = _revision_a_memory_types(columns)
-        if form is layout.alu and accelerator.isa is IsaRevision.A and AluOpcode.MUL in columns["alu_opcode"]:
-            raise EncodingError("ISA revision A has no MUL")
+        settle(columns, accelerator)
         words[chosen] = form.pack(columns, chosen.size)
     return words
+
+
+def _settle_memory(columns: dict[str, NDArray[np.int64]], accelerator: Accelerator) -> None:
+    """Check LOADs and STOREs, and write their memory types as the revision has them. Raises EncodingError."""
+    _require_table(columns, accelerator)
+    _require_bands(columns, accelerator)
+    if accelerator.isa is IsaRevision.A:
+        columns["memory_type"] = _revision_a_memory_types(columns)
+
+
+def _require_gemm(columns: dict[str, NDArray[np.int64]], accelerator: Accelerator) -> None:
+    if not accelerator.window_rows and np.any(columns["window"]):
+        raise EncodingError("a window GEMM, which this accelerator lacks")
+
+
+def _require_alu(columns: dict[str, NDArray[np.int64]], accelerator: Accelerator) -> None:
+    if accelerator.isa is IsaRevision.A and AluOpcode.MUL in columns["alu_opcode"]:
+        raise EncodingError("ISA revision A has no MUL")
 
 
 def _revision_a_memory_types(columns: dict[str, NDArray[np.int64]]) -> NDArray[np.int64]:

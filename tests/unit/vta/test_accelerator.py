@@ -1,4 +1,5 @@
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,21 @@ from tests.unit.vta.variants import PYNQ_A, ZCU102
 def test_names_are_those_of_the_public_bitstreams() -> None:
     assert load_parameters("pynq").name == "1x16_i8w8a32_15_15_18_17"
     assert load_parameters("pynq_batched").name == "4x8_i8w8a32_15_16_16_18"
+
+
+def test_a_parameter_file_is_read_once_and_again_when_it_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, reads, read_text = tmp_path / "mine.json", [], Path.read_text
+    values = load_parameters("pynq").to_mapping()
+    path.write_text(json.dumps(values))
+    os.utime(path, ns=(1, 1))
+    monkeypatch.setattr(Path, "read_text", lambda self, **options: reads.append(self) or read_text(self, **options))
+    assert load_parameters(path) is load_parameters(path)
+    assert reads == [path]
+    path.write_text(json.dumps({**values, "LOG_INP_BUFF_SIZE": 14}))
+    assert load_parameters(path).log_inp_buff_size == 14
+    assert reads == [path, path]
 
 
 def test_depths_and_elements_are_those_of_hardware_md() -> None:
