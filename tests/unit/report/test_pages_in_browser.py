@@ -34,6 +34,8 @@ from .views import long_view, small_view
 
 _CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 _WIDTHS = (400, 800, 1300)
+_TIMEOUT = 120_000
+"""Milliseconds: beside other work Chromium takes half a minute for the plots of a report."""
 _ROOT = Path(__file__).parents[3]
 pytestmark = [
     pytest.mark.slow,
@@ -46,7 +48,7 @@ def browser() -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright, of the group `test`, is missing")
     with playwright.sync_playwright() as driver:
         opened = driver.chromium.launch(
-            executable_path=_CHROMIUM, args=["--no-sandbox", "--disable-gpu"], timeout=120_000
+            executable_path=_CHROMIUM, args=["--no-sandbox", "--disable-gpu"], timeout=_TIMEOUT
         )
         yield opened
         opened.close()
@@ -113,6 +115,7 @@ def fit(browser: Any, addresses: Sequence[str]) -> list[str]:
     errors: list[str] = []
     wide: list[str] = []
     page = browser.new_page()
+    page.set_default_timeout(_TIMEOUT)
     page.on("request", lambda request: asked.append(request.url))
     page.on("pageerror", lambda error: errors.append(str(error)))
     for address in addresses:
@@ -131,6 +134,7 @@ def fit(browser: Any, addresses: Sequence[str]) -> list[str]:
 
 def test_a_click_on_a_node_shows_its_facts(browser: Any, pages: dict[str, Path]) -> None:
     page = browser.new_page()
+    page.set_default_timeout(_TIMEOUT)
     page.goto(pages["long"].as_uri())
     assert page.locator("g.node").count() == 195 + 2
     page.locator("tr[data-node='7']").click()
