@@ -14,6 +14,7 @@ from typing import Any
 
 from hilt import tune
 from hilt.tune import Tuner, TuningProblem
+from hilt.tune.options import TunerOptionError
 from hilt.tune.registry import tuner_module
 from hilt_experiments import peers
 from hilt_experiments.restricted import RestrictedTuner
@@ -75,13 +76,18 @@ class Contender:
 
 
 def known(contenders: Iterable[Contender]) -> tuple[list[Contender], list[str]]:
-    """Return the contenders that exist, and a line for each that does not."""
+    """Return the contenders that can run here, and a line for each that cannot."""
     there, lines = [], []
     for each in contenders:
-        if each.exists():
-            there.append(each)
-        else:
+        if not each.exists():
             lines.append(f"{each.label} is left out: no tuner {each.tuner!r} is here ({_hint(each.tuner)})")
+            continue
+        try:
+            each.all_options()
+        except TunerOptionError as error:  # it needs a library that is not here
+            lines.append(f"{each.label} is left out: {error}")
+        else:
+            there.append(each)
     return there, lines
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from hilt.measure.dataset import Dataset, DatasetKey
 from hilt_experiments import peers
-from hilt_experiments.contenders import Contender
+from hilt_experiments.contenders import Contender, known
 from hilt_experiments.problem import SharedTuningProblem
 from hilt_experiments.replay import Protocol, replay
 from tests.unit.measure.dataset.small import built, small_subject
@@ -75,3 +75,10 @@ def test_a_peer_is_there_with_all_packages_that_it_imports(monkeypatch: pytest.M
 
 def test_a_peer_that_is_not_installed_names_its_package() -> None:
     assert peers.extra_needed("smac") == "peers" and peers.extra_needed("random") == ""
+
+
+def test_a_tuner_without_its_library_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hilt.tune.autotvm.tree_gru.find_spec", lambda name: None)
+    there, lines = known([Contender.of("treegru", "TreeGRU"), Contender.of("random")])
+    assert [each.label for each in there] == ["random"]
+    assert lines == ["TreeGRU is left out: tuner treegru needs PyTorch: pip install 'hilt[treegru]'"]
