@@ -14,7 +14,7 @@ from typing import Any
 from hilt_experiments.bench import ClaimComparison
 
 _FILE = Path(__file__).with_name("claims.toml")
-_NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
+_NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?")
 
 
 class State(StrEnum):

@@ -28,6 +28,7 @@ TABLE2 = "Table II: valid ratio, mean (least-most)"
         ("0.079 (0.024-0.213)", State.REPRODUCED),
         ("0.30", State.PARTLY),
         ("0.9", State.NOT),
+        ("-0.079 (0.024-0.213)", State.NOT),
         ("nothing", State.NOT),
     ],
 )
