@@ -143,7 +143,6 @@ def roofline(facts: Facts) -> Figure:
     intensities = [_intensity(run, accelerator) for run in shown]
     reach = np.geomspace(min(*intensities, peak / bandwidth) / 3, max(*intensities, peak / bandwidth) * 3, 60)
     axes.plot(reach, np.minimum(peak, bandwidth * reach), color="black", linewidth=1.2)
-    axes.annotate(f"{peak:g} GOP/s", (reach[-1], peak), (0, -10), textcoords="offset points", ha="right", fontsize=8)
     for place, (run, intensity) in enumerate(zip(shown, intensities, strict=True)):
         assert run.best is not None and run.best.microseconds is not None
         top = run.run.gops(run.best.microseconds)
@@ -165,7 +164,7 @@ def roofline(facts: Facts) -> Figure:
                       arrowprops={"arrowstyle": "-", "color": QUIET, "linewidth": 0.5, "relpos": (0.5, 0),
                                   "shrinkA": 0, "shrinkB": 1})  # fmt: skip
     axes.set_ylim(top=1.6 * peak)
-    axes.set_xlabel(f"operations per byte that must be moved (bus: {bandwidth:g} GB/s)")
+    axes.set_xlabel(f"operations per byte to be moved (bus: {bandwidth:g} GB/s, peak: {peak:g} GOP/s)")
     axes.set_ylabel("GOP/s")
     figure.legend(loc="outside upper left", ncols=2)  # above the words, which are as long as layers are called
     return figure

@@ -70,7 +70,10 @@ def test_layers_of_a_model_that_lie_close_have_names_that_can_be_read(tmp_path: 
     figure: Any = roofline(replace(facts, runs=runs))
     figure.draw_without_rendering()
     words = [each for each in figure.axes[0].texts if each.get_text().endswith("/Conv")]
-    assert len(words) == len(runs)
+    assert len(words) == len(runs) == len(figure.axes[0].texts), "no other word may lie on a layer's point"
+    assert "peak: 51.2 GOP/s" in figure.axes[0].get_xlabel()
+    label = figure.axes[0].xaxis.label.get_window_extent()
+    assert figure.bbox.x0 <= label.x0 and label.x1 <= figure.bbox.x1
     boxes = [Text.get_window_extent(each).shrunk(0.9, 1) for each in words]  # without the lines to their points
     for one, other in combinations([*boxes, figure.legends[0].get_window_extent()], 2):
         assert not one.overlaps(other)
