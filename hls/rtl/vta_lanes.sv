@@ -6,6 +6,7 @@
 module vta_lanes
   import vta_pkg::*;
 (
+  input  logic               clk_i,  // of the assertions
   input  logic [        1:0] shift_i,
   input  logic [InpBits-1:0] element_i,
   output logic [InpBits-1:0] element_o
@@ -35,5 +36,19 @@ module vta_lanes
     assign unused_shift = ^shift_i;
     assign element_o = element_i;
   end
+
+  logic unused_clk;
+  assign unused_clk = clk_i;
+
+`ifndef SYNTHESIS
+  // verilog_format: off
+  assert_unmoved : assert property (@(posedge clk_i)
+      shift_i == 2'd0 || !Bands -> element_o == element_i)
+  else $error("lanes moved that keep their places");
+  assert_from_before : assert property (@(posedge clk_i)
+      Bands && shift_i == 2'd3 -> element_o[LaneBits-1:0] == '0)
+  else $error("the first lane has an input of the lane before it");
+  // verilog_format: on
+`endif
 
 endmodule

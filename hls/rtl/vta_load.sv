@@ -209,6 +209,7 @@ module vta_load
   // ---- Buffers ----------------------------------------------------------------------------------
   logic [InpBits-1:0] moved;
   vta_lanes u_lanes (
+    .clk_i,
     .shift_i(lanes_q.shift),
     .element_i(piece[InpBits-1:0]),
     .element_o(moved)

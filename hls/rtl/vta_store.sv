@@ -80,23 +80,26 @@ module vta_store
   assign insn_ready_o = take;
 
   // What the table does: each byte goes through it (through_q), or it is written (fill_q).
-  logic through_q, fill_q, illegal_q, tabled;
+  // tabled_q: either; a register of its own, since control depends on it and data on the others.
+  logic through_q, fill_q, tabled_q, illegal_q;
   transfer_t transfer_q;
   logic launch_q, begin_q;  // the first busy cycle; the second, in which the transfer begins
+  // All busy cycles behind these; of them, those in which the table may be written.
+  logic under_way_q, under_way_d, fill_goes_q;
+  assign under_way_d = (begin_q || (under_way_q && !done)) && rst_ni;
   always_ff @(posedge clk_i) begin
     launch_q <= take && rst_ni;
     begin_q <= launch_q && rst_ni;
+    under_way_q <= under_way_d;
+    fill_goes_q <= under_way_d && !illegal_q && !drain_i;
     if (take) begin
       transfer_q <= transfer_of(insn_i);
       through_q <= store_type_of(insn_i) == MemThrough;
       fill_q <= store_type_of(insn_i) == MemTable;
+      tabled_q <= store_type_of(insn_i) == MemThrough || store_type_of(insn_i) == MemTable;
       illegal_q <= illegal_store(insn_i);
     end
   end
-  assign tabled = through_q || fill_q;
-
-  logic under_way;
-  assign under_way = busy_o && !launch_q && !begin_q;
 
   logic [15:0] unused_pads;
   assign unused_pads = {
@@ -144,16 +147,20 @@ module vta_store
   logic held_q, held_past_q;
   logic [SramIndexBits-1:0] held_index_q, at_hand_index;
   logic [BusBits-1:0] held_data_q, looked_up;
-  logic at_hand, at_hand_past, ready, held_leaves, fills, filled, dma_ready;
+  logic at_hand, at_hand_past, ready, makes_room, fills, filled, dma_ready;
   logic [LogTableWords-1:0] fill_word_q, word_of_beat;
 
-  assign at_hand = tabled ? held_q : element_q;
-  assign at_hand_past = tabled ? held_past_q : past_q;
-  assign at_hand_index = tabled ? held_index_q : index_q;
-  assign ready = fill_q ? under_way && !illegal_q && !drain_i : dma_ready;
+  assign at_hand = tabled_q ? held_q : element_q;
+  assign at_hand_past = tabled_q ? held_past_q : past_q;
+  assign at_hand_index = through_q || fill_q ? held_index_q : index_q;
+  assign ready = fill_q ? fill_goes_q : dma_ready;
   assign word_of_beat = fill_word_q & LastOfBeat;
-  assign held_leaves = ready && !held_past_q && (through_q || word_of_beat == LastOfBeat);
-  assign beat_leaves = tabled ? element_q && (!held_q || held_leaves) : beat_o;
+
+  // A beat leaves the output buffer: for the table's register when that is free, or is freed now,
+  // else for the memory. Its readiness comes late, so all else is decided beside it.
+  assign makes_room = tabled_q
+      && (!held_q || (fill_goes_q && fill_q && !held_past_q && word_of_beat == LastOfBeat));
+  assign beat_leaves = element_q && (makes_room || (dma_ready && !fill_q && !at_hand_past));
   assign fills = fill_q && at_hand && !at_hand_past && ready;
   assign filled = fills && fill_word_q == '1;
 
@@ -227,7 +234,7 @@ module vta_store
   always_comb begin
     done = 1'b0;
     stalled_o = 1'b0;
-    if (under_way) begin
+    if (under_way_q) begin
       done = fill_q ? filled : dma_done && !drain_i;
       stalled_o = !done && at_hand && !ready;
     end
@@ -252,6 +259,12 @@ module vta_store
   assert_beat : assert property (@(posedge clk_i) disable iff (!rst_ni)
       beat_o || out_read_o -> busy_o)
   else $error("the output buffer is read for no instruction");
+  assert_under_way : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      under_way_q == (busy_o && !launch_q && !begin_q))
+  else $error("vta_store: the flag differs from the state");
+  assert_leaves : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      !tabled_q -> beat_leaves == beat_o)
+  else $error("vta_store: a beat leaves the output buffer and does not reach the memory");
   assert_end : assert property (@(posedge clk_i) disable iff (!rst_ni) retire_o -> dma_done)
   else $error("a STORE ended before the memory answered");
   assert_past : assert property (@(posedge clk_i) disable iff (!rst_ni)
