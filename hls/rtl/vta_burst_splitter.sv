@@ -48,7 +48,7 @@ module vta_burst_splitter
   logic [15:0] rows_left_q;  // of the plane
   address_t next_plane_q;
   logic [15:0] planes_left_q;
-  logic last_plane_q;
+  logic last_plane_q, plane_ends_q;  // plane_ends_q: this burst is the last of its plane
 
   assign address_o = address_q;
   assign last_beat_o = 8'(last_beat_q);
@@ -92,20 +92,31 @@ module vta_burst_splitter
         next_row_q <= Planes && last_row ? next_plane : row_address + stride_i;
         rows_left_q <= begins_plane ? rows_i : rows_left_q - 1'b1;
         last_row_q <= last_row;
-        if (Planes && begins_plane) begin
-          next_plane_q <= next_plane;
-          planes_left_q <= start_i ? planes_i : planes_left_q - 1'b1;
-          last_plane_q <= start_i ? planes_i == 16'd1 : planes_left_q == 16'd2;
-        end
+        plane_ends_q <= last_row && ends;
         valid_q <= start_i || !last_row_q || (Planes && !last_plane_q);
       end else begin
         address_q <= {address_q[AddrBits-1:ChunkLsb] + 1'b1, {ChunkLsb{1'b0}}};
         rest_q <= rest_q - 1'b1;
         row_ends_q <= rest_q == RestBits'(1);
+        plane_ends_q <= last_row_q && rest_q == RestBits'(1);
         last_beat_q <= rest_q == RestBits'(1) ? tail_q : '1;
       end
     end
     if (!rst_ni || clear_i) valid_q <= 1'b0;
+  end
+
+  if (Planes) begin : g_planes
+    always_ff @(posedge clk_i) begin
+      if (start_i || (valid_q && next_i && plane_ends_q)) begin
+        next_plane_q <= (start_i ? address_i : next_row_q) + plane_stride_i;
+        planes_left_q <= start_i ? planes_i : planes_left_q - 1'b1;
+        last_plane_q <= start_i ? planes_i == 16'd1 : planes_left_q == 16'd2;
+      end
+    end
+  end else begin : g_one_plane
+    logic [AddrBits+16:0] unused_planes;
+    assign {next_plane_q, planes_left_q, last_plane_q} = '0;
+    assign unused_planes = {planes_i, plane_stride_i, plane_ends_q};
   end
 
   if (MaxBurstBeats < 2 || MaxBurstBeats > 256 || MaxBurstBeats != 1 << ChunkBits
@@ -132,6 +143,7 @@ module vta_burst_splitter
   else $error("a burst is not aligned to the bus");
   assert_flags : assert property (@(posedge clk_i) disable iff (!rst_ni)
       valid_q -> row_ends_q == (rest_q == '0) && last_row_q == (rows_left_q == 16'd1)
+      && plane_ends_q == (row_ends_q && last_row_q)
       && (!Planes || last_plane_q == (planes_left_q == 16'd1)))
   else $error("vta_burst_splitter: a flag differs from its count");
   assert_end : assert property (@(posedge clk_i) disable iff (!rst_ni)
