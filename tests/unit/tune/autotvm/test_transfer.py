@@ -101,9 +101,8 @@ def test_the_first_plan_is_the_global_models(tmp_path: Path) -> None:
     C7_AND_C9.save(path)
     asked = make_tuner("autotvm", C10, 1, history=str(path)).ask(32)
     assert asked == make_tuner("autotvm", C10, 1, history=str(path)).ask(32)
-    by_chance = make_tuner("autotvm", C10, 1).ask(32)
     valid = np.isfinite(microseconds(C10))
-    assert valid[asked].mean() > 2 * valid[by_chance].mean()
+    assert valid[asked].mean() > 2 * valid.mean()
 
 
 def test_a_run_records_which_history_it_learnt_from(tmp_path: Path) -> None:
