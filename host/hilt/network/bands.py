@@ -23,7 +23,7 @@ _SHIFTS = {0: 0, 1: 1, 2: 2, -1: 3}
 """The field of a LOAD by the lanes between a lane and its source."""
 _MOST_PADS = 15
 _THERE = "there"
-"""What a lane needs of a row that a LOAD has brought: nothing."""
+"""The need of a lane for a row that a LOAD has brought."""
 Source = tuple[int, int]
 """Lanes and rows from a lane's row of input to where it lies in memory."""
 ZEROS, ANY = "zeros", "any"

@@ -31,7 +31,7 @@ class _Tile:
     row: int
     rows: int
     box: tuple[int, int, int]
-    """Of a plane: its first input row, how many of them are loaded, and rows of zeros behind them."""
+    """Of a plane: the first input row, the rows that are loaded, and the rows of zeros behind them."""
 
     @property
     def high(self) -> int:
@@ -53,7 +53,6 @@ class DepthwiseWriter(TileWriter):
         self._columns = [Walk.of(work.columns, window.columns, 0, work.columns.out) for window in work.windows]
         self._wide = max(walk.end(work.columns) for walk in self._columns)
         self._loaded = min(self._wide, work.columns.size)
-        self._numbers: dict[tuple[int, int, int], int] = {}
         self._tiles = list(self._each_tile())
         self._box = max(tile.planes * tile.high for tile in self._tiles) * self._wide
         self._made = planes * rows * work.columns.out
@@ -117,8 +116,8 @@ class DepthwiseWriter(TileWriter):
             for plane in range(tile.planes):
                 for number, window in enumerate(self.work.windows):
                     if self._rows(window, tile).count:  # else it names accumulators that the tile does not have
-                        self._number(*self._operands(tile, plane, number))
-            self._number(self._begin(tile), 0, 0)
+                        self.uop_number(*self._operands(tile, plane, number))
+            self.uop_number(self._begin(tile), 0, 0)
 
     def write_tiles(self) -> None:
         """Add the loads, the computation and the store of each tile."""
@@ -133,13 +132,6 @@ class DepthwiseWriter(TileWriter):
                     self._multiply(tile, plane, number)
             self._shift_and_clip(tile)
             self._store(tile)
-
-    def _number(self, dst: int, src: int, wgt: int) -> int:
-        """Return the number of a micro-op, which is written if it is new."""
-        if (dst, src, wgt) not in self._numbers:
-            self._numbers[dst, src, wgt] = len(self.uops)
-            self.uops.append((dst, src, wgt))
-        return self._numbers[dst, src, wgt]
 
     def _begin(self, tile: _Tile) -> int:
         return self._before + tile.number % 2 * self._made
@@ -162,7 +154,7 @@ class DepthwiseWriter(TileWriter):
         rows, columns = self._rows(self.work.windows[number], tile), self._columns[number]
         if not rows.count:
             return
-        uop = self._number(*self._operands(tile, plane, number))
+        uop = self.uop_number(*self._operands(tile, plane, number))
         self.add(
             "",
             Opcode.GEMM,
@@ -189,7 +181,7 @@ class DepthwiseWriter(TileWriter):
             while end < tile.planes and shifts[end] == shifts[plane]:
                 end += 1
             elements = tile.rows * self.work.columns.out
-            uop = self._number(self._begin(tile) + plane * elements, 0, 0)
+            uop = self.uop_number(self._begin(tile) + plane * elements, 0, 0)
             low, high = self.work.clip
             steps = [(AluOpcode.SHR, shifts[plane])] if shifts[plane] else []
             self.alu_with([*steps, (AluOpcode.MAX, low), (AluOpcode.MIN, high)], uop, (end - plane) * elements)

@@ -40,7 +40,6 @@ class MaxPoolWriter(PoolWriter):
         """Columns of one residue."""
         self._row = self._step * pool.stride[1]
         """Copied elements of a row, residue by residue."""
-        self._numbers: dict[tuple[int, int], int] = {}
         super().__init__(pool, rows, 1, accelerator, copied=self._ring * self._row)
 
     def write_micro_ops(self) -> None:
@@ -48,9 +47,9 @@ class MaxPoolWriter(PoolWriter):
         for tile in self.each_tile():
             for first, _ in self._turns(*self.rows_loaded(tile), 1):
                 for residue in range(self.pool.stride[1]):
-                    self._number(*self._copy(tile, first, residue))
+                    self.uop_number(*self._copy(tile, first, residue))
             for taken in self._window(tile):
-                self._number(*self._operands(tile, taken))
+                self.uop_number(*self._operands(tile, taken))
 
     def rows_loaded(self, tile: PoolTile) -> tuple[int, int]:
         """Return the rows within the input that no tile above has copied, first and behind the last."""
@@ -67,7 +66,7 @@ class MaxPoolWriter(PoolWriter):
         for first, end in self._turns(*self.rows_loaded(tile), 1):
             self._copy_rows(tile, first, end)
         for number, taken in enumerate(self._window(tile)):
-            uop = self._number(*self._operands(tile, taken))
+            uop = self.uop_number(*self._operands(tile, taken))
             if not number:
                 self.clear(uop, tile.rows * pool.out[1])
             self.compute_with(
@@ -87,7 +86,7 @@ class MaxPoolWriter(PoolWriter):
         """Copy rows that lie one behind another in the ring."""
         pool, residues = self.pool, self.pool.stride[1]
         for residue in range(residues):
-            uop = self._number(*self._copy(tile, first, residue))
+            uop = self.uop_number(*self._copy(tile, first, residue))
             if not residue:
                 self.clear(uop, (end - first) * self._row)
             self.compute_with(
@@ -129,13 +128,6 @@ class MaxPoolWriter(PoolWriter):
 
     def _is_own(self, row: int, column: int) -> bool:
         return (row, column) == self.pool.pads
-
-    def _number(self, dst: int, src: int) -> int:
-        """Return the number of a micro-op, which is written if it is new."""
-        if (dst, src) not in self._numbers:
-            self._numbers[dst, src] = len(self.uops)
-            self.uops.append((dst, src))
-        return self._numbers[dst, src]
 
     def _copy(self, tile: PoolTile, row: int, residue: int) -> tuple[int, int]:
         """Return the copy of a row's first element of a residue."""

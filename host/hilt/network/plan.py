@@ -158,8 +158,7 @@ class Planner:
             block = accelerator.parameters.block
             names[ROWS] = self._buffer(f"rows of {layer.node.name}", (1, block, block * layer.work.factors, 1))
         for buffer, array in layer.constants.items():
-            names[buffer] = f"{buffer} of {layer.node.name}"
-            self.constants[names[buffer]] = array
+            names[buffer] = self._constant(f"{buffer} of {layer.node.name}", array)
         return self._located(code, names | self._written(layer))
 
     def _make_folded(self, layer: VtaLayer, fold: Fold) -> None:
@@ -173,9 +172,10 @@ class Planner:
         assert placement.schedule is not None
         accelerator, parameters = self.target.accelerator, self.target.accelerator.parameters
         name = layer.node.name
-        names = {"wgt": f"weights of {name}", "bias": f"bias of {name}"}
-        names["wgt"] = self._constant(names["wgt"], pack_weights(layer.weights, parameters))
-        names["bias"] = self._constant(names["bias"], pack_bias(layer_bias(layer, accelerator), parameters))
+        names = {
+            "wgt": self._constant(f"weights of {name}", pack_weights(layer.weights, parameters)),
+            "bias": self._constant(f"bias of {name}", pack_bias(layer_bias(layer, accelerator), parameters)),
+        }
         if layer.fold is None:
             names["inp"] = self._read(layer.data)
         else:

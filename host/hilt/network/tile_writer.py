@@ -44,6 +44,7 @@ class TileWriter:
     def __init__(self, accelerator: Accelerator) -> None:
         self.accelerator = accelerator
         self.uops: list[tuple[int, ...]] = []
+        self._uop_numbers: dict[tuple[int, int, int], int] = {}
         self._records: list[NDArray[np.void]] = []
         self._owners: list[str] = []
 
@@ -72,6 +73,13 @@ class TileWriter:
     def write_micro_ops(self) -> None:
         """Fill `uops`."""
         raise NotImplementedError
+
+    def uop_number(self, dst: int, src: int, wgt: int = 0) -> int:
+        """Return the number of a micro-op, which is added if it is new."""
+        number = self._uop_numbers.setdefault((dst, src, wgt), len(self.uops))
+        if number == len(self.uops):
+            self.uops.append((dst, src, wgt))
+        return number
 
     def write_tiles(self) -> None:
         """Add the instructions of all tiles."""
