@@ -86,9 +86,11 @@ def explore(
         exploration.front(evaluations, part),
         swept.refused,
         dict(zip(places, shown, strict=True)),
+        swept.base,
         folder / "designs.html",
     )
-    _write(explored.page, exploration_page(found.name, evaluations, swept.refused, part, explored.verified_lines()))
+    page = exploration_page(found.name, evaluations, swept.refused, part, explored.verified_lines(), swept.base)
+    _write(explored.page, page)
     if as_json:
         print_json(explored.to_dict(), "exploration")
     else:
@@ -128,6 +130,7 @@ class _Explored:
     on_front: Sequence[int]
     refused: Sequence[str]
     verified: Mapping[int, DesignVerification]
+    base: int | None
     page: Path
 
     def verified_lines(self) -> list[str]:
@@ -142,6 +145,7 @@ class _Explored:
             "part": self.part,
             "designs": [_values(evaluation) for evaluation in self.evaluations],
             "front": list(self.on_front),
+            "base": self.base,
             "refused": list(self.refused),
             "verified": [{"design": place, **shown.to_dict()} for place, shown in self.verified.items()],
             "page": str(self.page),
@@ -159,7 +163,7 @@ def _values(evaluation: Evaluation) -> dict[str, Any]:
 def _print(explored: _Explored) -> None:
     from hilt.explore.page import area_statement, summary
 
-    _print_front(explored.evaluations, explored.on_front)
+    _print_front(explored.evaluations, explored.on_front, explored.base)
     say_text(
         f"{summary(explored.name, explored.evaluations, explored.on_front)} {area_statement(explored.evaluations)}"
     )
@@ -205,8 +209,8 @@ def _verified_line(design: Design, shown: DesignVerification) -> str:
     )
 
 
-def _print_front(evaluations: Sequence[Evaluation], on_front: Sequence[int]) -> None:
-    from hilt.explore.page import latency_text, throughput_text, vta_text
+def _print_front(evaluations: Sequence[Evaluation], on_front: Sequence[int], base: int | None) -> None:
+    from hilt.explore.page import latency_text, throughput_text, title, vta_text
 
     table = tables.table(
         "design",
@@ -222,7 +226,7 @@ def _print_front(evaluations: Sequence[Evaluation], on_front: Sequence[int]) -> 
         evaluation = evaluations[place]
         area = evaluation.area
         table.add_row(
-            evaluation.design.title,
+            title(evaluation, place == base),
             latency_text(evaluation),
             vta_text(evaluation),
             throughput_text(evaluation),

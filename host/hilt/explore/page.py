@@ -15,18 +15,32 @@ _MEASURES = (("lut", "look-up tables"), ("bram36", "block RAM, 36 Kb"), ("dsp", 
 
 
 def exploration_page(
-    network: str, evaluations: Sequence[Evaluation], refused: Sequence[str], part: str | None, verified: Sequence[str]
+    network: str,
+    evaluations: Sequence[Evaluation],
+    refused: Sequence[str],
+    part: str | None,
+    verified: Sequence[str],
+    base: int | None,
 ) -> str:
-    """Return the page as HTML. Raises MissingLibraryError without plotly."""
+    """Return the page as HTML. Raises MissingLibraryError without plotly.
+
+    Args:
+        network: Its name.
+        evaluations: All designs.
+        refused: A line for each reason why combinations were refused.
+        part: The front's designs fit it; None for any.
+        verified: A line for each design that ran on the RTL.
+        base: The place of the sweep's base, which table and plots mark; None if it is not among the designs.
+    """
     on_front = front(evaluations, part)
     sections = [f"<p>{escape(summary(network, evaluations, on_front))} {escape(area_statement(evaluations))}</p>"]
-    sections += [_plot(name, title, evaluations, on_front, part).html() for name, title in _MEASURES]
-    sections.append("<h2>Pareto front</h2>" + html_table(HEADER, [row(evaluations[place]) for place in on_front]))
+    sections += [_plot(name, words, evaluations, on_front, part, base).html() for name, words in _MEASURES]
+    sections.append("<h2>Pareto front</h2>" + _table(evaluations, on_front, base))
     if verified:
         sections.append("<h2>On the RTL</h2><ul>" + "".join(f"<li>{escape(line)}</li>" for line in verified) + "</ul>")
     others = [place for place in range(len(evaluations)) if place not in on_front]
     others.sort(key=lambda place: evaluations[place].microseconds)
-    sections.append("<h2>Other designs</h2>" + html_table(HEADER, [row(evaluations[place]) for place in others]))
+    sections.append("<h2>Other designs</h2>" + _table(evaluations, others, base))
     if refused:
         lines = "".join(f"<li>{escape(line)}</li>" for line in refused)
         sections.append(f"<h2>Refused combinations</h2><ul>{lines}</ul>")
@@ -36,11 +50,20 @@ def exploration_page(
 HEADER = ("design", "latency ms", "VTA ms", "images/s", "LUT", "FF", "DSP", "BRAM36", "note")
 
 
-def row(evaluation: Evaluation) -> tuple[str, ...]:
+def _table(evaluations: Sequence[Evaluation], places: Sequence[int], base: int | None) -> str:
+    return html_table(HEADER, [_row(evaluations[place], place == base) for place in places])
+
+
+def title(evaluation: Evaluation, is_base: bool) -> str:
+    """Return a design's title, marked where it is the sweep's base."""
+    return f"{evaluation.design.title} (base)" if is_base else evaluation.design.title
+
+
+def _row(evaluation: Evaluation, is_base: bool) -> tuple[str, ...]:
     """Return a design's cells under HEADER."""
     area = evaluation.area
     return (
-        evaluation.design.title,
+        title(evaluation, is_base),
         latency_text(evaluation),
         vta_text(evaluation),
         throughput_text(evaluation),
@@ -97,7 +120,14 @@ def _percents(errors: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {100 * error:.0f} %" for name, error in errors.items())
 
 
-def _plot(name: str, title: str, evaluations: Sequence[Evaluation], on_front: Sequence[int], part: str | None) -> Plot:
+def _plot(
+    name: str,
+    words: str,
+    evaluations: Sequence[Evaluation],
+    on_front: Sequence[int],
+    part: str | None,
+    base: int | None,
+) -> Plot:
     others = [
         place
         for place, evaluation in enumerate(evaluations)
@@ -109,12 +139,15 @@ def _plot(name: str, title: str, evaluations: Sequence[Evaluation], on_front: Se
         _points(evaluations, fitting, name, "other designs", "#9aa3ad", 7),
         _points(evaluations, too_large, name, f"too large for {part}", COLOURS[4], 7, symbol="x") if part else None,
         _points(evaluations, on_front, name, "Pareto front", COLOURS[0], 10),
+        _points(evaluations, [base], name, "base", COLOURS[1], 16, symbol="circle-open")
+        if base is not None and not evaluations[base].inference.reason
+        else None,
     ]
     layout: dict[str, Any] = {
-        "xaxis": {"title": {"text": title}, "rangemode": "tozero"},
+        "xaxis": {"title": {"text": words}, "rangemode": "tozero"},
         "yaxis": {"title": {"text": "latency, ms"}, "type": "log"},
     }
-    caption = f"Latency over {title}. Hover shows the parameters."
+    caption = f"Latency over {words}. Hover shows the parameters."
     return Plot(f"front-{name}", caption, [trace for trace in traces if trace is not None], layout)
 
 

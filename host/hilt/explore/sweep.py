@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,8 @@ class Sweep:
     designs: tuple[Design, ...]
     refused: tuple[str, ...]
     """A line for each reason: the combinations that were refused for it, and the field."""
+    base: int | None = None
+    """The place of the base in `designs`; None if it is not among them."""
 
 
 def read_sweep(path: Path) -> Sweep:
@@ -61,7 +64,18 @@ def read_sweep(path: Path) -> Sweep:
     refused = tuple(f"{_first_of(texts)}: {reason}" for reason, texts in combinations.items())
     if not designs:
         raise SweepError(f"{path}: no combination makes a VTA; the first: {refused[0]}")
-    return Sweep(tuple(dict.fromkeys(designs)), refused)
+    distinct = tuple(dict.fromkeys(designs))
+    return Sweep(distinct, refused, _place_of(base, distinct))
+
+
+def _place_of(base: dict[str, Any], designs: Sequence[Design]) -> int | None:
+    """Return the place of the base, whatever its name; None if it is not there, or makes no VTA."""
+    try:
+        wanted = _design(base)
+    except (ParameterError, FieldOverflowError):
+        return None
+    places = (place for place, design in enumerate(designs) if replace(design, name="") == wanted)
+    return next(places, None)
 
 
 def _content(path: Path) -> dict[str, Any]:

@@ -234,9 +234,16 @@ def test_synthesised_counts_are_the_netlists_and_are_kept(tmp_path: Path, monkey
 
 
 def test_the_page_is_one_file_that_asks_for_nothing(evaluated: tuple[Path, list[Evaluation]]) -> None:
-    page = exploration_page("small<script>", evaluated[1], ["LOG_X=1: <b>no</b>"], None, ["line"])
+    page = exploration_page("small<script>", evaluated[1], ["LOG_X=1: <b>no</b>"], None, ["line"], None)
     assert "small<script>" not in page and "&lt;b&gt;no" in page
     assert "Plotly.newPlot" in page and "<link" not in page and 'src="http' not in page
+    assert "(base)" not in page and '"symbol": "circle-open"' not in page
+
+
+def test_the_page_marks_the_base_in_its_table_and_plots(evaluated: tuple[Path, list[Evaluation]]) -> None:
+    page = exploration_page("small", evaluated[1], [], None, [], 1)
+    assert page.count("(base)") == 1 and f"{evaluated[1][1].design.title} (base)" in page
+    assert page.count('"symbol": "circle-open"') == 3
 
 
 @pytest.mark.rtl
@@ -250,7 +257,7 @@ def test_the_command_ends_with_the_front(tmp_path: Path, monkeypatch: pytest.Mon
     assert hilt(["explore", "small", "--sweep", str(sweep), "--verify", "1", "--json"]) == 0
     printed = capsys.readouterr()
     said = json.loads(printed.out)
-    assert said["kind"] == "exploration" and said["front"] == [0]
+    assert said["kind"] == "exploration" and said["front"] == [0] and said["base"] == 0
     assert "RTL 1/1: " in printed.err and printed.err.rstrip().endswith("agree")
     assert said["verified"][0]["agrees"] and said["verified"][0]["design"] == 0
     assert said["designs"][0]["inference"]["latency"]["total"] == pytest.approx(

@@ -31,6 +31,14 @@ def test_values_are_combined_and_designs_added(tmp_path: Path) -> None:
     assert {design.clock_hz for design in found.designs} == {150_000_000}
 
 
+def test_the_base_has_its_place_under_any_name(tmp_path: Path) -> None:
+    swept = "[base]\nclock_mhz = 150\n[sweep]\nLOG_INP_BUFF_SIZE = [14, 15]\n"
+    assert sweep(tmp_path, swept).base == 1, "pynq has 2^15 bytes"
+    assert sweep(tmp_path, swept.replace("15]", "16]")).base is None
+    assert sweep(tmp_path, '[[design]]\nname = "a"\nclock_mhz = 150\n[[design]]\nname = "b"\n').base == 1
+    assert sweep(tmp_path, "").base == 0
+
+
 def test_read_ports_are_swept_and_bring_as_many_times_the_bus(tmp_path: Path) -> None:
     one, two = sweep(tmp_path, "[base]\nmemory_gb_s = 1.2\n[sweep]\nread_ports = [1, 2]\n").designs
     assert (one.accelerator.read_ports, two.accelerator.read_ports) == (1, 2)

@@ -81,7 +81,7 @@ def designs_page() -> str:
     inference, area = infer(Subject("small", None, ((layer, 2),)), first), modelled_area(first)
     designs = [replace(first, clock_hz=clock * 10_000_000) for clock in range(5, 15)]
     return exploration_page(
-        "small", [Evaluation(each, inference, area, 0.0) for each in designs], ["x: no"], None, ["y"]
+        "small", [Evaluation(each, inference, area, 0.0) for each in designs], ["x: no"], None, ["y"], 5
     )
 
 
