@@ -15,10 +15,12 @@ _LOG2_E = 1.4426950408889634
 _ROUNDS = 6755399441055744.0
 """1.5 * 2^52: added and taken away, it rounds half to even."""
 _LN2_HIGH, _LN2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10
-_EXP = [1.0 / math.factorial(power) for power in range(11, -1, -1)]
+_EXP = [1.0 / math.factorial(power) for power in range(8, -1, -1)]
 _EXPM1 = [1.0 / math.factorial(power) for power in range(9, 0, -1)]
 _TANH = (-1382.0 / 155925.0, 62.0 / 2835.0, -17.0 / 315.0, 2.0 / 15.0, -1.0 / 3.0, 1.0)
 _ATANH = [1.0 / power for power in range(27, 0, -2)]
+_ATANH_OF_LOG = _ATANH[-7:]
+"""Of log, which takes at most 0.172 of it."""
 _ERF = (
     *(0.17087277, -0.82215223, 1.48851587, -1.13520398, 0.27886807),
     *(-0.18628806, 0.09678418, 0.37409196, 1.00002368, -1.26551223),
@@ -27,7 +29,7 @@ _ERF = (
 
 
 def exp(x: Any) -> Any:
-    """Return e**x of float32 or float64, in float64: 1e-14 exact, and e**120 above 120."""
+    """Return e**x of float32 or float64, in float64: 3e-10 exact, and e**120 above 120."""
     wide = np.minimum(np.maximum(np.asarray(x, np.float64), -120.0), 120.0)
     k = (wide * _LOG2_E + _ROUNDS) - _ROUNDS
     rest = (wide - k * _LN2_HIGH) - k * _LN2_LOW
@@ -56,14 +58,14 @@ def sigmoid(x: Any) -> Any:
 
 
 def log(x: Any) -> Any:
-    """Return the natural logarithm, in float64: 1e-14 exact."""
+    """Return the natural logarithm, in float64: 2e-12 exact."""
     wide = np.asarray(x, np.float64)
     positive = np.where((wide > 0) & (wide < np.inf), wide, 1.0)
     part, exponent = np.frexp(positive)
     low = part < 0.7071067811865476
     part, exponent = np.where(low, part * 2.0, part), np.where(low, exponent - 1, exponent)
     s = (part - 1.0) / (part + 1.0)
-    result = exponent.astype(np.float64) * 0.6931471805599453 + 2.0 * s * _horner(s * s, _ATANH)
+    result = exponent.astype(np.float64) * 0.6931471805599453 + 2.0 * s * _horner(s * s, _ATANH_OF_LOG)
     result = np.where(wide == 0, -np.inf, np.where(wide == np.inf, np.inf, result))
     return np.where((wide < 0) | np.isnan(wide), np.nan, result)
 

@@ -3,6 +3,7 @@
 // ONNX's operators on float32. Sums and products add up in double, in order; the result is rounded once.
 #include "engine.h"
 #include "functions.h"
+#include "lines.h"
 #include "products.h"
 #include "vector.h"
 
@@ -51,11 +52,21 @@ static inline float gelu_tanh(float x) {
   return 0.5f * x * (1.0f + (float)tanh_of(inner));
 }
 
+// Functions of a float's bits, which NEON may compute as integers.
+static inline uint32_t abs_bits(uint32_t bits) { return bits & 0x7fffffffu; }
+static inline uint32_t neg_bits(uint32_t bits) { return bits ^ 0x80000000u; }
+static inline uint32_t relu_bits(uint32_t bits) {  // +0 for -0 to -infinity; NaN stays
+  return bits - 0x80000000u <= 0x7f800000u ? 0u : bits;
+}
+
 static int run_unary(const work_t *w) {
   const float *x = floats(w, 0);
   float *y = target(w);
   const ptrdiff_t n = w->p[0];
   const float a = (float)w->f[0], b = (float)w->f[1];
+#define EACH_BITS(function)                                                                       \
+  for (ptrdiff_t i = 0; i < n; ++i) ((uint32_t *)y)[i] = function(((const uint32_t *)x)[i]);      \
+  break
 #define EACH(expression)                  \
   SCALAR for (ptrdiff_t i = 0; i < n; ++i) {       \
     const float v = x[i];                 \
@@ -63,9 +74,9 @@ static int run_unary(const work_t *w) {
   }                                       \
   break
   switch (w->p[1]) {
-    case U_ABS: EACH(fabsf(v));
-    case U_NEG: EACH(-v);
-    case U_RELU: EACH(v <= 0.0f ? 0.0f : v);
+    case U_ABS: EACH_BITS(abs_bits);
+    case U_NEG: EACH_BITS(neg_bits);
+    case U_RELU: EACH_BITS(relu_bits);
     case U_CEIL: EACH(ceilf(v));
     case U_FLOOR: EACH(floorf(v));
     case U_ROUND: EACH(rintf(v));
@@ -134,10 +145,10 @@ static void binary_line(ptrdiff_t function, const float *a, ptrdiff_t sa, const 
   } while (0);                                                                       \
   break
   switch (function) {
-    case B_ADD: PAIRS(float, u + v);
-    case B_SUB: PAIRS(float, u - v);
-    case B_MUL: PAIRS(float, u * v);
-    case B_DIV: PAIRS(float, u / v);
+    case B_ADD: add_line(a, sa, b, sb, (float *)to, n); break;
+    case B_SUB: subtract_line(a, sa, b, sb, (float *)to, n); break;
+    case B_MUL: multiply_line(a, sa, b, sb, (float *)to, n); break;
+    case B_DIV: divide_line(a, sa, b, sb, (float *)to, n); break;
     case B_MAX: PAIRS(float, (u > v || u != u ? u : v) + 0.0f);
     case B_MIN: PAIRS(float, (u < v || u != u ? u : v) + 0.0f);
     case B_GREATER: PAIRS(uint8_t, u > v);
@@ -181,32 +192,85 @@ static int check_reduce(const work_t *w) {
          holds(w, 1, written, 4);
 }
 
-static void sums_along(const float *x, ptrdiff_t size, ptrdiff_t inner, ptrdiff_t count, double *sums) {
-  for (ptrdiff_t i = 0; i < count; ++i) sums[i] = 0.0;
-  for (ptrdiff_t k = 0; k < size; ++k)
-    for (ptrdiff_t i = 0; i < count; ++i) sums[i] += (double)x[k * inner + i];
+#define ROWS 4      // sums at once, where each is of a line
+#define COLUMNS 16  // sums that stay in registers
+
+static inline double term(float v, int squares) {
+  const float square = v * v;
+  return (double)(squares ? square : v);
 }
 
-static void squares_along(const float *x, ptrdiff_t size, ptrdiff_t inner, ptrdiff_t count, double *sums) {
-  for (ptrdiff_t i = 0; i < count; ++i) sums[i] = 0.0;
-  for (ptrdiff_t k = 0; k < size; ++k)
-    SCALAR for (ptrdiff_t i = 0; i < count; ++i) {
-      const float square = x[k * inner + i] * x[k * inner + i];
-      sums[i] += (double)square;
-    }
+// sums[row] of `size` floats one behind another; the lines lie `apart`.
+static inline __attribute__((always_inline)) void sum_lines(const float *x, ptrdiff_t apart, ptrdiff_t size, int squares, double sums[ROWS]) {
+  double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
+  SCALAR for (ptrdiff_t k = 0; k < size; ++k) {
+    s0 += term(x[k], squares);
+    s1 += term(x[apart + k], squares);
+    s2 += term(x[2 * apart + k], squares);
+    s3 += term(x[3 * apart + k], squares);
+  }
+  sums[0] = s0, sums[1] = s1, sums[2] = s2, sums[3] = s3;
 }
 
-static void extremes_along(const float *x, ptrdiff_t size, ptrdiff_t inner, ptrdiff_t count, int largest, float *best) {
+// sums[i] of `size` lines, for `count` columns.
+static inline __attribute__((always_inline)) void sums_along(const float *x, ptrdiff_t size, ptrdiff_t inner, ptrdiff_t count, int squares,
+                              double *sums) {
+  ptrdiff_t i = 0;
+  for (; i + COLUMNS <= count; i += COLUMNS) {
+    double block[COLUMNS] = {0};
+    for (ptrdiff_t k = 0; k < size; ++k)
+      UNROLLED for (int j = 0; j < COLUMNS; ++j) block[j] += term(x[k * inner + i + j], squares);
+    UNROLLED for (int j = 0; j < COLUMNS; ++j) sums[i + j] = block[j];
+  }
+  for (; i < count; ++i) {
+    double sum = 0.0;
+    SCALAR for (ptrdiff_t k = 0; k < size; ++k) sum += term(x[k * inner + i], squares);
+    sums[i] = sum;
+  }
+}
+
+static inline __attribute__((always_inline)) float further(float best, float v, int largest) {
+  return best != best || (largest ? best > v : best < v) ? best : v;
+}
+
+static inline __attribute__((always_inline)) void extremes_along(const float *x, ptrdiff_t size, ptrdiff_t inner,
+                                                                 ptrdiff_t count, int largest, float *best) {
+  if (count == 1) {
+    float found = x[0];
+    SCALAR for (ptrdiff_t k = 1; k < size; ++k) found = further(found, x[k * inner], largest);
+    best[0] = found;
+    return;
+  }
   for (ptrdiff_t i = 0; i < count; ++i) best[i] = x[i];
   for (ptrdiff_t k = 1; k < size; ++k)
-    SCALAR for (ptrdiff_t i = 0; i < count; ++i) {
-      float v = x[k * inner + i], u = best[i];
-      best[i] = u != u || (largest ? u > v : u < v) ? u : v;
-    }
+    SCALAR for (ptrdiff_t i = 0; i < count; ++i) best[i] = further(best[i], x[k * inner + i], largest);
+}
+
+static float reduced(int64_t function, double sum, ptrdiff_t size) {
+  return (float)(function == R_MEAN ? sum / (double)size : sum);
+}
+
+// Sums of whole lines.
+static void reduce_lines(const work_t *w, ptrdiff_t lines, ptrdiff_t size) {
+  const int squares = w->p[0] == R_SQUARES;
+  for (ptrdiff_t first = 0; first < lines; first += ROWS) {
+    double sums[ROWS];
+    const ptrdiff_t count = least(lines - first, ROWS);
+    const float *x = floats(w, 0) + first * size;
+    if (count == ROWS)
+      squares ? sum_lines(x, size, size, 1, sums) : sum_lines(x, size, size, 0, sums);
+    else
+      for (ptrdiff_t i = 0; i < count; ++i) sums_along(x + i * size, size, 1, 1, squares, sums + i);
+    for (ptrdiff_t i = 0; i < count; ++i) target(w)[first + i] = reduced(w->p[0], sums[i], size);
+  }
 }
 
 static int run_reduce(const work_t *w) {
   ptrdiff_t outer = w->p[1], size = w->p[2], inner = w->p[3];
+  if (inner == 1 && w->p[0] <= R_SQUARES) {
+    reduce_lines(w, outer, size);
+    return 0;
+  }
   for (ptrdiff_t o = 0; o < outer; ++o)
     for (ptrdiff_t first = 0; first < inner; first += CHUNK) {
       ptrdiff_t count = least(inner - first, CHUNK);
@@ -214,10 +278,10 @@ static int run_reduce(const work_t *w) {
       float *y = target(w) + o * inner + first;
       if (w->p[0] <= R_SQUARES) {
         double sums[CHUNK];
-        (w->p[0] == R_SQUARES ? squares_along : sums_along)(x, size, inner, count, sums);
-        for (ptrdiff_t i = 0; i < count; ++i) y[i] = (float)(w->p[0] == R_MEAN ? sums[i] / (double)size : sums[i]);
+        w->p[0] == R_SQUARES ? sums_along(x, size, inner, count, 1, sums) : sums_along(x, size, inner, count, 0, sums);
+        for (ptrdiff_t i = 0; i < count; ++i) y[i] = reduced(w->p[0], sums[i], size);
       } else {
-        extremes_along(x, size, inner, count, w->p[0] == R_MAX, y);
+        w->p[0] == R_MAX ? extremes_along(x, size, inner, count, 1, y) : extremes_along(x, size, inner, count, 0, y);
         for (ptrdiff_t i = 0; i < count; ++i) y[i] += 0.0f;
       }
     }
@@ -266,27 +330,50 @@ static int check_softmax_int8(const work_t *w) {
          holds(w, 2, elements, 4);
 }
 
+// Counts the bytes of a line, four of one load where they lie one behind another.
+static void count_bytes(const uint8_t *bits, ptrdiff_t size, ptrdiff_t inner, int32_t counts[256]) {
+  ptrdiff_t k = 0;
+  if (inner == 1)
+    for (; k + 4 <= size; k += 4) {
+      uint32_t four;
+      memcpy(&four, bits + k, 4);
+      ++counts[four & 255];
+      ++counts[four >> 8 & 255];
+      ++counts[four >> 16 & 255];
+      ++counts[four >> 24];
+    }
+  for (; k < size; ++k) ++counts[bits[k * inner]];
+}
+
+// y[k] = results[bits[k]], in words.
+static void look_up(const uint32_t results[256], const uint8_t *bits, uint32_t *restrict y, ptrdiff_t size,
+                    ptrdiff_t inner) {
+  ptrdiff_t k = 0;
+  if (inner == 1)
+    for (; k + 4 <= size; k += 4) {
+      uint8_t four[4];
+      memcpy(four, bits + k, 4);
+      UNROLLED for (int j = 0; j < 4; ++j) y[k + j] = results[four[j]];
+    }
+  for (; k < size; ++k) y[k * inner] = results[bits[k * inner]];
+}
+
 // A line has 256 different results at most: its values are counted first.
 static void softmax_int8_line(const int8_t *x, const float *powers, float *y, ptrdiff_t size, ptrdiff_t inner,
                               int logarithm, double scale) {
   int32_t counts[256] = {0};
   const uint8_t *bits = (const uint8_t *)x;
-  if (inner == 1)
-    for (ptrdiff_t k = 0; k < size; ++k) ++counts[bits[k] ^ 128];
-  else
-    for (ptrdiff_t k = 0; k < size; ++k) ++counts[bits[k * inner] ^ 128];
+  count_bytes(bits, size, inner, counts);
   int best = 255;
-  while (counts[best] == 0) --best;
+  while (counts[best ^ 128] == 0) --best;
   double sum = 0.0;
-  for (int k = best; k >= 0; --k) sum += (double)counts[k] * (double)powers[best - k];
+  for (int k = best; k >= 0; --k) sum += (double)counts[k ^ 128] * (double)powers[best - k];
   float results[256] = {0};
   double log_sum = logarithm ? log_of(sum) : 0.0;
   for (int k = 0; k <= best; ++k)
-    results[k ^ 128] = (float)(logarithm ? (double)(k - best) * scale - log_sum : (double)powers[best - k] / sum);
-  if (inner == 1)
-    for (ptrdiff_t k = 0; k < size; ++k) y[k] = results[bits[k]];
-  else
-    for (ptrdiff_t k = 0; k < size; ++k) y[k * inner] = results[bits[k * inner]];
+    if (counts[k ^ 128])
+      results[k ^ 128] = (float)(logarithm ? (double)(k - best) * scale - log_sum : (double)powers[best - k] / sum);
+  look_up((const uint32_t *)results, bits, (uint32_t *)y, size, inner);
 }
 
 static int run_softmax_int8(const work_t *w) {

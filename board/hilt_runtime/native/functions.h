@@ -16,18 +16,19 @@ static inline double horner(double x, const double *coefficients, int count) {
 }
 
 static inline double exp_of(double x) {
-  static const double taylor[] = {1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0, 1.0 / 40320.0,
-                                  1.0 / 5040.0,     1.0 / 720.0,     1.0 / 120.0,    1.0 / 24.0,
-                                  1.0 / 6.0,        1.0 / 2.0,       1.0,            1.0};
+  static const double taylor[] = {1.0 / 40320.0, 1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0,
+                                  1.0 / 6.0,     1.0 / 2.0,    1.0,         1.0};
   if (x != x) return x;
   x = x < -120.0 ? -120.0 : x > 120.0 ? 120.0 : x;
-  double turns = x * 1.4426950408889634 + 6755399441055744.0;  // rounds half to even
-  double k = turns - 6755399441055744.0;
-  double rest = (x - k * 0.693147180369123816490) - k * 1.90821492927058770002e-10;
-  uint64_t bits = (uint64_t)((int64_t)k + 1023) << 52;
+  const double turns = x * 1.4426950408889634 + 6755399441055744.0;  // rounds half to even, into the lowest bits
+  const double k = turns - 6755399441055744.0;
+  const double rest = (x - k * 0.693147180369123816490) - k * 1.90821492927058770002e-10;
+  uint64_t bits;
+  memcpy(&bits, &turns, 8);
+  bits = (bits + 1023) << 52;  // 2^k
   double scale;
   memcpy(&scale, &bits, 8);
-  return horner(rest, taylor, 12) * scale;
+  return horner(rest, taylor, 9) * scale;
 }
 
 static inline double expm1_of(double x) {
@@ -54,15 +55,21 @@ static inline double atanh_ratio(double square) {
   return horner(square, series, 14);
 }
 
+// x is no subnormal double: those of float32 are normal.
 static inline double log_of(double x) {
+  static const double series[] = {1.0 / 13.0, 1.0 / 11.0, 1.0 / 9.0, 1.0 / 7.0, 1.0 / 5.0, 1.0 / 3.0, 1.0};
   if (x != x || x < 0) return NAN;
   if (x == 0) return -INFINITY;
   if (x == INFINITY) return x;
-  int exponent;
-  double part = frexp(x, &exponent);
+  uint64_t bits;
+  memcpy(&bits, &x, 8);
+  int exponent = (int)(bits >> 52) - 1022;
+  bits = (bits & (((uint64_t)1 << 52) - 1)) | (uint64_t)1022 << 52;
+  double part;  // from 1/2 to 1
+  memcpy(&part, &bits, 8);
   if (part < 0.7071067811865476) part *= 2.0, exponent -= 1;
   double s = (part - 1.0) / (part + 1.0);
-  return (double)exponent * 0.6931471805599453 + 2.0 * s * atanh_ratio(s * s);
+  return (double)exponent * 0.6931471805599453 + 2.0 * s * horner(s * s, series, 7);
 }
 
 // log(1 + x) for x in [0, 1].

@@ -11,17 +11,17 @@ LEAST = 32768
 """Instructions of a piece: below, waking a helper costs more than it saves."""
 _INSTRUCTIONS = {
     **dict.fromkeys(("copy", "pack", "unpack", "fold", "global_average_pool"), 1),
-    **dict.fromkeys(("dequantize", "multiply", "table_float"), 2),
-    **dict.fromkeys(("table", "quantize", "add", "conv", "matmul", "pool_packed"), 4),
-    **dict.fromkeys(("binary", "reduce", "argmax", "blend"), 6),
+    **dict.fromkeys(("dequantize", "multiply", "table_float", "binary"), 2),
+    **dict.fromkeys(("table", "quantize", "add", "conv", "matmul", "pool_packed", "reduce"), 4),
+    **dict.fromkeys(("argmax", "blend"), 6),
     **dict.fromkeys(("conv2d", "average_pool", "max_pool", "pool", "softmax_int8"), 12),
     "unary": 7,
-    "softmax": 120,
+    "softmax": 74,
 }
 """Of a kernel for an element or product on 32-bit ARM, about."""
 _SERIES = frozenset((9, 10, 11, 12, 16, 17, 18, 20, 21, 22, 23))
 """Unary functions by their number that are computed as series: Exp to Tanh, Elu, Selu, Softplus, Mish to Gelu."""
-_SERIES_TIMES = 17
+_SERIES_TIMES = 7
 _SCATTERED_TIMES = 8
 _LINE = 64
 """Elements that pieces of a flat tensor are multiples of: lines of the cache are written by one thread."""
