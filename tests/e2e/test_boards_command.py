@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,11 +17,14 @@ from hilt.bitstreams import UnknownBitstreamError
 from hilt.cli import host_keys
 from hilt.cli.main import application
 from hilt.cli.main import run as hilt
+from hilt.link.agent import AgentConnection
 from hilt.link.board_registry import registered_boards
+from hilt.link.deadline import Deadline
 from hilt.link.errors import BoardFileError, UnknownHostKeyError
 from hilt.link.host_keys import HostKeys
 from hilt.link.quarantine import quarantine
 from hilt.measure.board_description import VirtualTarget
+from hilt.measure.connection import who
 from hilt.measure.doctor import Finding, check_board
 from hilt.virtual.board_model import board_model
 from hilt.virtual.directory import BoardDirectory
@@ -105,8 +111,32 @@ def test_a_quarantined_board_is_listed_and_released(hilt_home: Path, capsys: pyt
     listed = {each["board"]: each["quarantined"] for each in json.loads(capsys.readouterr().out)["items"]}
     assert listed["virtual:pynq@desk"] == "its canary failed" and listed["virtual:pynq"] is None
     assert hilt(["boards", "release", "virtual:pynq@desk"]) == 0
-    assert hilt(["boards", "release", "virtual:pynq@desk"]) == 0
-    assert "was not quarantined" in capsys.readouterr().out
+    assert capsys.readouterr().out == "virtual:pynq@desk is released\n"
+
+
+def test_a_release_ends_the_lease_of_a_process_that_has_ended_and_of_no_other(
+    hilt_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert hilt(["boards", "release", "virtual:pynq"]) == 0
+    assert capsys.readouterr().out == "virtual:pynq is free: it was not quarantined, and nothing held it\n"
+    target = VirtualTarget("virtual:pynq")
+    another = f"hilt of ann@{socket.gethostname()}, process {os.getppid()}"
+    with AgentConnection.open(target.endpoint(), another, Deadline(60)) as alive:
+        assert hilt(["boards", "release", "virtual:pynq"]) == 3
+        assert f"is in use by {another}: wait, or stop that session" in capsys.readouterr().err
+        alive.client.status(Deadline(60))
+    elsewhere = "hilt of ann@another-computer, process 1"
+    with AgentConnection.open(target.endpoint(), elsewhere, Deadline(60)):
+        assert hilt(["boards", "release", "virtual:pynq"]) == 3
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    holder = f"hilt of ann@{socket.gethostname()}, process {ended.pid}"
+    with AgentConnection.open(target.endpoint(), holder, Deadline(60)):
+        assert hilt(["boards", "release", "virtual:pynq"]) == 0
+        assert f"virtual:pynq is released: {holder}, which held it, has ended\n" in capsys.readouterr().out
+        AgentConnection.open(target.endpoint(), who(), Deadline(60)).close()
+    target.release()
+    assert hilt(["boards", "release", "virtual:sold"]) == 2
 
 
 def test_a_quarantined_board_that_is_no_more_hides_no_other(

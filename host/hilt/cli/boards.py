@@ -16,6 +16,7 @@ from hilt.cli.formatting import print_json
 from hilt.cli.plain_text import plain
 from hilt.cli.prose import say_text
 from hilt.cli.tables import column
+from hilt.cli.work import CommandWork
 
 if TYPE_CHECKING:
     from hilt.measure import BoardDescription
@@ -258,11 +259,29 @@ def logs(name: _NAME) -> None:
 
 @application.command()
 def release(name: _NAME) -> None:
-    """Let a quarantined board be used again."""
+    """Let a board be used again that is quarantined, or whose holder has ended. A holder that is alive keeps it."""
     from hilt.link.quarantine import release as release_board
 
-    was = release_board(name)
-    say_text(f"{name} is released" if was else f"{name} was not quarantined")
+    if release_board(name):
+        say_text(f"{name} is released")
+    elif (holder := _end_lease(name)) is not None:
+        say_text(f"{name} is released: {holder}, which held it, has ended")
+    else:
+        say_text(f"{name} is free: it was not quarantined, and nothing held it")
+
+
+def _end_lease(name: str) -> str | None:
+    """Return the client that had ended and held the board, if one did. Raises BoardBusyError, LinkError."""
+    from hilt.measure.board_description import resolve
+    from hilt.measure.lease import end_lease
+
+    target = resolve(name)
+    try:
+        with CommandWork(f"connecting to {name}") as work:
+            target.prepare(work.begin)
+            return end_lease(target)
+    finally:
+        target.release()
 
 
 def _on_board(name: str, *words: str) -> None:
