@@ -29,12 +29,15 @@ NETWORK = Network(
 )
 LATENCIES = ([44_000.0, 5_000.0, None, 4_700.5, 4_800.0], [12_000.0, None, 400.25, 350.75])
 """Microseconds of each trial of the two layers; None is a timeout, or a crash with a reason that is no HTML."""
+MOST_TRIALS = 9
 
 
 def make(home: Path, ended: bool = True) -> tuple[Campaign, Run]:
     """Return the campaign, its layers ended or not, and its first layer's run."""
     campaign = make_campaign(
-        NETWORK, RunSpec(workload="net.onnx", board="table:plain", tuner="hilt", trials=1, seed=7), Budget(trials=9)
+        NETWORK,
+        RunSpec(workload="net.onnx", board="table:plain", tuner="hilt", trials=1, seed=7),
+        Budget(trials=MOST_TRIALS),
     )
     runs = make_runs(campaign, TableBoards().describe_board("table:plain"))
     with Store(database_path(home)) as store:

@@ -327,6 +327,8 @@ STILL: dict[str, Journey] = {
         Go(("y",), did("stop")),
         Press(CampaignScreen, "x", says("Skip resnet18.C2?")),
         Go(("n",), at(CampaignScreen)),
+        Press(CampaignScreen, "v", lambda stage: stage.screen.has_class("-curve-alone")),
+        Go(("v",), lambda stage: not stage.screen.has_class("-curve-alone")),
         Press(CampaignScreen, "c", says("eeeeeeee")),
     ),
     "a network": (

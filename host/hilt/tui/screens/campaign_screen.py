@@ -61,6 +61,7 @@ class CampaignScreen(Screen[None]):
         Binding("r", "resume", "Resume", tooltip="Goes on: after a pause, an interruption or a failure"),
         Binding("s", "stop", "Stop", tooltip="Ends the campaign after the trials on the board; asks first"),
         Binding("x", "skip", "Skip layer", tooltip="The selected layer gets no more trials; asks first"),
+        Binding("v", "curve", "Curve", tooltip="The network's latency in place of the layers, or they again"),
         Binding("c", "next_campaign", "Next", tooltip="The next older campaign; after the oldest, the newest"),
     ]
 
@@ -184,8 +185,11 @@ class CampaignScreen(Screen[None]):
         self.call_after_refresh(self._give_room)
 
     def _give_room(self) -> None:
-        """Show the curve in the rows that head and layers leave, or in a part of a high terminal."""
-        if self._view is None:
+        """Show the curve in the rows that head and layers leave, or in a part of a high terminal.
+
+        In place of the layers it has all rows, however few.
+        """
+        if self._view is None or self.has_class("-curve-alone"):
             return
         left = self.size.height - self.query_one("#campaign-words").size.height - len(self._view.result.layers) - _BARS
         self.set_class(self.size.height >= _HIGH or left >= _LEAST_CURVE, "-curve")
@@ -288,6 +292,12 @@ class CampaignScreen(Screen[None]):
         else:
             self.notify(f"asked the engine to {word}", timeout=3)
         self._read()
+
+    def action_curve(self) -> None:
+        self.toggle_class("-curve-alone")
+        if not self.has_class("-curve-alone"):
+            self._give_room()
+            self.query_one(DataTable).focus()
 
     def action_next_campaign(self) -> None:
         try:
