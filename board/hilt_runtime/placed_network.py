@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Union, overload
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Union, overload
 
 import numpy as np
 
@@ -189,7 +189,7 @@ class PlacedNetwork:
             plan = InferencePlan(self.engine.library, self._own, self._packed, self.engine.threads)
             plan.begin(given)
             runs = [self._timed(step, started, _PLANNED[step["kind"]], plan) for step in steps]
-            plan.finish()
+            plan.finish(steps, self._kept(steps))
             self._plan = plan
             return plan.values, runs
         plan = self._plan
@@ -206,6 +206,11 @@ class PlacedNetwork:
             return [_run_of(step, began - started, ended - started, run) for step, (began, ended, run) in found]
 
         return plan.values, StepRuns(runs_of)
+
+    def _kept(self, steps: Sequence[Mapping[str, Any]]) -> Set[str]:
+        """Return the tensors that are read behind the last step."""
+        outputs = {each["name"] for each in self.bundle.outputs}
+        return outputs | {name for step in steps for name in step.get("outputs", ())} if self.keep else outputs
 
     def _timed(self, step: Dict[str, Any], started: float, run: Callable[..., Any], state: Any) -> StepRun:
         began = time.perf_counter()

@@ -88,30 +88,52 @@ static int64_t odd_number(void) {
   return drawn(40) == 0 ? odd[drawn(sizeof odd / sizeof *odd)] : drawn(2) ? drawn(3) : drawn(12);
 }
 
-// Runs steps of any numbers on buffers of exactly their bytes: those that hilt_check accepts keep within them.
+// Fills a step with any numbers, on `count` buffers.
+static hilt_step any_step(int32_t count) {
+  hilt_step step = {.kernel = (int32_t)(1 + drawn(hilt_kernel_count())), .count = count};
+  for (int32_t k = 0; k < count; ++k) {
+    step.buffers[k] = k;
+    step.pitch[k] = drawn(3) ? 4 * drawn(16) : odd_number();
+  }
+  for (int k = 0; k < HILT_NUMBERS; ++k) step.p[k] = odd_number();
+  for (int k = 0; k < 4; ++k) step.f[k] = (double)drawn(5) / 2;
+  return step;
+}
+
+// Runs steps and chains of any numbers on buffers of exactly their bytes: those that hilt_check accepts keep within
+// them.
 static int fuzz(int64_t steps, int64_t seed) {
-  int64_t accepted = 0;
+  int64_t accepted = 0, chains = 0;
   state = (uint64_t)seed * UINT64_C(0x9E3779B97F4A7C15) + 1;
   for (int64_t i = 0; i < steps; ++i) {
-    hilt_step step = {.kernel = (int32_t)(1 + drawn(hilt_kernel_count())), .count = (int32_t)(1 + drawn(7))};
+    const int32_t count = (int32_t)(1 + drawn(7));
+    const int64_t length = drawn(4) ? 1 : 2;
+    hilt_step pair[2] = {any_step(count), any_step(count)};
     hilt_buffer table[HILT_BUFFERS];
-    double times[2];
-    for (int32_t k = 0; k < step.count; ++k) {
+    double times[4];
+    if (length > 1) {
+      if (drawn(2)) pair[1] = pair[0];
+      pair[0].chain = drawn(16) ? length : odd_number();
+      pair[0].rows = drawn(8) ? 1 + drawn(20) : odd_number();
+      pair[0].height = drawn(8) ? 1 + drawn(4) : odd_number();
+    } else {
+      memset(pair[0].pitch, 0, sizeof pair[0].pitch);
+    }
+    for (int32_t k = 0; k < count; ++k) {
       int64_t bytes = drawn(3) ? drawn(64) * 8 : 1024 + drawn(4096);
       uint8_t *data = room(bytes);
       for (int64_t at = 0; at < bytes; ++at) data[at] = (uint8_t)drawn(drawn(2) ? 2 : 256);
       table[k] = (hilt_buffer){(uint64_t)(uintptr_t)data, bytes};
-      step.buffers[k] = k;
     }
-    for (int k = 0; k < HILT_NUMBERS; ++k) step.p[k] = odd_number();
-    for (int k = 0; k < 4; ++k) step.f[k] = (double)drawn(5) / 2;
-    if (hilt_check(&step, 1, table, step.count) == -1) {
+    if (hilt_check(pair, length, table, count) == -1) {
       ++accepted;
-      hilt_run(&step, 0, 1, table, times);
+      chains += pair[0].chain > 1;
+      hilt_run(pair, 0, length, table, times);
     }
-    for (int32_t k = 0; k < step.count; ++k) free((void *)(uintptr_t)table[k].data);
+    for (int32_t k = 0; k < count; ++k) free((void *)(uintptr_t)table[k].data);
   }
-  printf("%lld steps of any numbers, %lld accepted\n", (long long)steps, (long long)accepted);
+  printf("%lld steps or chains of any numbers, %lld accepted, %lld of them chains\n", (long long)steps,
+         (long long)accepted, (long long)chains);
   return 0;
 }
 

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HILT_ABI 4
+#define HILT_ABI 5
 #define HILT_BUFFERS 8
 #define HILT_NUMBERS 40
 #define HILT_AXES 6
@@ -18,7 +18,11 @@ typedef struct {
   int32_t kernel;
   int32_t count;  // of buffers
   int32_t buffers[HILT_BUFFERS];
-  int64_t together;  // so many steps, this the first, are pieces of one, and may run at once; 0 and 1: it is alone
+  int64_t together;  // so many steps or chains, this the first, are pieces of one, and may run at once; 0, 1: it is alone
+  // A chain is `chain` steps, this the first; 0 and 1: none. They run in turn for each strip of `height` of its `rows`.
+  // The last strip ends with the last row: it may begin within the strip before.
+  int64_t chain, rows, height;
+  int64_t pitch[HILT_BUFFERS];  // bytes from a row to the next, of a step of a chain
   int64_t p[HILT_NUMBERS];
   double f[4];
 } hilt_step;

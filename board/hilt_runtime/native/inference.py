@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import time
-from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from hilt_runtime.layout import channels_first, four
 from hilt_runtime.native.bands import apart, joined
 from hilt_runtime.native.plans import execute, plan_operator
 from hilt_runtime.native.steps import Builder, NotNativeError, copy, strides_of
+from hilt_runtime.native.strip_plan import chain_records
+from hilt_runtime.native.strips import KnownTensors, StripChain, chains
 
 Call = Callable[[], Any]
 Compute = Callable[[Sequence[Any]], List[Any]]
@@ -178,14 +180,45 @@ class InferencePlan:
             raise
         self._ends.append(len(builder.records))
 
-    def finish(self) -> None:
-        """End the first inference: the plan is whole."""
+    def finish(self, steps: Sequence[Step], kept: Set[str]) -> None:
+        """End the first inference: the plan is whole.
+
+        Args:
+            steps: The network's, all of which were added.
+            kept: The tensors that are read behind the last step.
+        """
+        for chain in reversed(chains(steps, self._tensors(), lambda step: step["name"] not in self.reasons, kept)):
+            self._run_in_strips(steps[chain.first : chain.last], chain)
         self._steps, self._buffers = self.builder.encoded(0)
         self._times = np.zeros(2 * len(self._steps) + 2)
         self._addresses = tuple(array.ctypes.data for array in (self._steps, self._buffers, self._times))
         refused = self._library.hilt_check(self._addresses[0], len(self._steps), self._addresses[1], len(self._buffers))
         if refused >= 0:
             raise NotNativeError("step {} reaches outside of its tensors".format(refused))
+
+    def _tensors(self) -> KnownTensors:
+        values = self.values
+
+        def constant(name: str) -> Any:
+            return values[name] if name in values and self.builder.is_constant(values[name]) else None
+
+        return KnownTensors(
+            lambda name: values[name].shape if name in values else None, lambda name: values[name].itemsize, constant
+        )
+
+    def _run_in_strips(self, steps: Sequence[Step], chain: StripChain) -> None:
+        """Put the records of a chain in the place of its steps'."""
+        first, last = ([0, *self._ends][place] for place in (chain.first, chain.last))
+        records = self.builder.records
+        try:
+            own = chain_records(self.builder, steps, chain, self.values)
+        except NotNativeError:
+            return
+        records[first:last] = own
+        more = len(own) - (last - first)
+        for place in range(chain.first, len(self._ends)):
+            self._ends[place] = max(self._ends[place], last) + more
+        self._calls = {place + more if place >= last else place: call for place, call in self._calls.items()}
 
     # --- later inferences ---
 

@@ -36,11 +36,11 @@ def split(kernel: str, arrays: Sequence[Any], numbers: Sequence[Any], threads: i
     splitter = _SPLITTERS.get(kernel)
     if splitter is None:
         return [(arrays, numbers)]
-    pieces = min(threads, _work(kernel, arrays, numbers) // LEAST)
+    pieces = min(threads, work_of(kernel, arrays, numbers) // LEAST)
     return splitter(arrays, numbers, pieces) if pieces > 1 else [(arrays, numbers)]
 
 
-def _work(kernel: str, arrays: Sequence[Any], numbers: Sequence[Any]) -> int:
+def work_of(kernel: str, arrays: Sequence[Any], numbers: Sequence[Any]) -> int:
     """Return the instructions of a step, about: of the elements of its largest tensor, or of all products."""
     return _INSTRUCTIONS[kernel] * _elements_of(kernel, arrays, numbers)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import Any, Dict, Iterator, List, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 import numpy as np
 
@@ -22,13 +22,25 @@ BUFFERS, NUMBERS, FLOATS, AXES = 8, 40, 4, 6
 STEP = np.dtype(
     [
         *(("kernel", "i4"), ("count", "i4"), ("buffers", "i4", BUFFERS)),
-        *(("together", "i8"), ("p", "i8", NUMBERS), ("f", "f8", FLOATS)),
+        *(("together", "i8"), ("chain", "i8"), ("rows", "i8"), ("height", "i8"), ("pitch", "i8", BUFFERS)),
+        *(("p", "i8", NUMBERS), ("f", "f8", FLOATS)),
     ]
 )
 BUFFER = np.dtype([("data", "u8"), ("bytes", "i8")])
 
-Record = Tuple[int, Sequence[int], int, Sequence[int], Sequence[float]]
-"""Kernel, places of buffers, records that may run at once from this one on, numbers, floats."""
+
+class StepRecord(NamedTuple):
+    """One step as engine.h has it: `together` pieces of one from here on, or `chain` steps that run strip by strip."""
+
+    kernel: int
+    places: Sequence[int] = ()
+    together: int = 1
+    numbers: Sequence[int] = ()
+    floats: Sequence[float] = ()
+    chain: int = 1
+    rows: int = 0
+    height: int = 0
+    pitch: Sequence[int] = ()
 
 
 class NotNativeError(Exception):
@@ -40,8 +52,9 @@ class Builder:
 
     def __init__(self, threads: int = 1) -> None:
         """`threads` run the pieces of a large step."""
-        self.records: List[Record] = []
-        self._threads = threads
+        self.records: List[StepRecord] = []
+        self.threads = threads
+        self._room: Callable[[Sequence[int], Any], Any] = np.zeros
         self._at_once = False
         self.arrays: List[np.ndarray] = []
         self._buffers = np.zeros(64, BUFFER)
@@ -57,14 +70,15 @@ class Builder:
             if not array.flags.c_contiguous or array.dtype.hasobject:
                 raise NotNativeError("a tensor is not contiguous")
         number, reals = KERNELS.index(kernel) + 1, [float(f) for f in floats]
-        pieces = [(arrays, numbers)] if self._at_once else split(kernel, arrays, numbers, self._threads)
+        pieces = [(arrays, numbers)] if self._at_once else split(kernel, arrays, numbers, self.threads)
         for place, (parts, own) in enumerate(pieces):
             together = len(pieces) if place == 0 else 1
-            self.records.append((number, [self._place(part) for part in parts], together, [int(n) for n in own], reals))
+            places = [self.place(part) for part in parts]
+            self.records.append(StepRecord(number, places, together, [int(n) for n in own], reals))
 
     def python(self) -> None:
         """Add a step of Python's."""
-        self.records.append((0, (), 1, (), ()))
+        self.records.append(StepRecord(0))
 
     def new(self, shape: Sequence[int], dtype: Any) -> Any:
         """Return an array for a result: that of `writing_to` if it fits, else a new one."""
@@ -72,7 +86,7 @@ class Builder:
         if target is not None and target.shape == sizes and target.dtype == dtype:
             self._target = None
             return target
-        return np.zeros(sizes, dtype)
+        return self._room(sizes, dtype)
 
     @contextmanager
     def writing_to(self, target: Any) -> Iterator[None]:
@@ -84,16 +98,25 @@ class Builder:
             self._target = None
 
     @contextmanager
+    def whole(self, room: Callable[[Sequence[int], Any], Any]) -> Iterator[None]:
+        """Let the steps that are added stay in one piece; `room` makes the arrays of their results."""
+        before = self.threads, self._room
+        self.threads, self._room = 1, room
+        try:
+            yield
+        finally:
+            self.threads, self._room = before
+
+    @contextmanager
     def at_once(self) -> Iterator[None]:
         """Let the steps that are added run at once: none reads or writes what another writes."""
-        first, self._at_once = len(self.records), self._threads > 1
+        first, self._at_once = len(self.records), self.threads > 1
         try:
             yield
         finally:
             self._at_once = False
-        if self._threads > 1 and len(self.records) > first + 1:
-            kernel, places, _, numbers, floats = self.records[first]
-            self.records[first] = (kernel, places, len(self.records) - first, numbers, floats)
+        if self.threads > 1 and len(self.records) > first + 1:
+            self.records[first] = self.records[first]._replace(together=len(self.records) - first)
 
     def constant(self, array: Any) -> Any:
         """Keep an array whose values never change, and return it."""
@@ -113,14 +136,17 @@ class Builder:
         """Return the steps from the `first` on, and the table of buffers."""
         records = self.records[first:]
         steps = np.zeros(len(records), STEP)
-        for record, (kernel, places, together, numbers, floats) in zip(steps, records):
-            record["kernel"], record["count"], record["together"] = kernel, len(places), together
-            record["buffers"][: len(places)] = places
-            record["p"][: len(numbers)] = numbers
-            record["f"][: len(floats)] = floats
+        for row, record in zip(steps, records):
+            row["kernel"], row["count"], row["together"] = record.kernel, len(record.places), record.together
+            row["chain"], row["rows"], row["height"] = record.chain, record.rows, record.height
+            row["buffers"][: len(record.places)] = record.places
+            row["pitch"][: len(record.pitch)] = record.pitch
+            row["p"][: len(record.numbers)] = record.numbers
+            row["f"][: len(record.floats)] = record.floats
         return steps, self._buffers[: len(self.arrays)].copy()
 
-    def _place(self, array: Any) -> int:
+    def place(self, array: Any) -> int:
+        """Return the place of an array's bytes in the table of buffers."""
         key = (array.ctypes.data, array.nbytes)
         if key not in self._places:
             place = self._places[key] = len(self.arrays)

@@ -6,6 +6,7 @@ tensor into VTA's layout and back, `START_SECONDS` one start of VTA. Nothing els
 
 Seconds = calls + instructions / (instructions a cycle * clock * cores at work) + bytes / bytes a second. Bytes come
 from the cache if the step's tensors fit the last level of it, else from memory; more cores do not read them faster.
+Steps that run strip by strip (`chain_seconds`) keep what lies between them in each core's first level.
 The native engine cuts a large step in pieces for all cores (hilt_runtime.native.split).
 """
 
@@ -38,6 +39,7 @@ class Core:
         cached_bytes: Of the last level of its cache.
         cached_bytes_per_second: Read and written bytes of tensors that fit it.
         memory_bytes_per_second: The same of tensors that do not, and of the contiguous memory, which is flushed.
+        near_bytes_per_cycle: The same of tensors that fit the first level of the cache, 32 KiB in each core.
         python_call_seconds: One operator in numpy: Python, set-up, allocation.
         numpy_slower: How many times slower numpy is than on a current desktop processor: hilt's old factor.
         cores: That run the pieces of a large step.
@@ -56,6 +58,7 @@ class Core:
     numpy_slower: float
     cores: int
     wake_seconds: float
+    near_bytes_per_cycle: float = 8.0
     error: float = 2.0
 
 
@@ -101,6 +104,8 @@ class StepWork:
 _SMALLEST_CACHE = min(core.cached_bytes for core in CORES.values())
 _CALL_SECONDS = 2e-6
 """A native step besides its elements, on a Cortex-A9: parameters, two readings of the clock."""
+_STRIP_INSTRUCTIONS = (172.0, 114.0)
+"""Of a step of a chain for each strip besides its elements, on armhf and arm64: buffers moved on, the kernel called."""
 
 _PER_ELEMENT: Mapping[str, tuple[float, float]] = {
     "quantize": (2.32, 1.38),
@@ -289,17 +294,58 @@ def step_seconds(core: Core, engine: Engine, work: StepWork) -> float:
     return _native_seconds(core, work) if engine == "native" else _numpy_seconds(core, work)
 
 
+def chain_seconds(core: Core, works: Sequence[StepWork], strips: int, moved_bytes: int) -> list[float]:
+    """Return the seconds of each step of a chain that the native engine runs strip by strip.
+
+    What lies between the steps, and what is read again, stays in the first level of the cache. The first step has what
+    the chain moves between its tensors and the cache, once, and what waking the other cores takes.
+
+    Args:
+        core: The core.
+        works: The steps'.
+        strips: Of the chain.
+        moved_bytes: Of the tensors that it reads and of those that others read.
+    """
+    own = [work for work in works if work.op not in _VIEWS]
+    pieces = max(1, min(core.cores, int(sum(_instructions_of(work)[0] for work in own)) // LEAST))
+    near = core.near_bytes_per_cycle * core.clock_hz * pieces
+    first = moved_bytes / _outer_rate(core, moved_bytes) + (core.wake_seconds if pieces > 1 else 0.0)
+    seconds = []
+    for work in works:
+        instructions = _instructions_of(work)[_place(core)] + strips * _STRIP_INSTRUCTIONS[_place(core)]
+        taken = _computing(core, instructions, pieces) + work.bytes / near + _call_seconds(core)
+        seconds.append(0.0 if work.op in _VIEWS else taken + first)
+        first = first if work.op in _VIEWS else 0.0
+    return seconds
+
+
 def _native_seconds(core: Core, work: StepWork) -> float:
     if work.op in _VIEWS:
         return 0.0
-    instructions = _instructions_of(work)[0 if core.architecture == "armhf" else 1]
     pieces = max(1, min(core.cores, work.parts, int(_instructions_of(work)[0]) // LEAST))
-    computing = instructions / (core.clock_hz * core.instructions_per_cycle * pieces)
+    computing = _computing(core, _instructions_of(work)[_place(core)], pieces)
     computing += core.wake_seconds if pieces > 1 else 0.0
     fits = work.bytes <= core.cached_bytes
-    rate = core.cached_bytes_per_second if fits else core.memory_bytes_per_second
-    moving = work.bytes / rate + (work.contiguous_bytes / core.memory_bytes_per_second if fits else 0.0)
-    return _CALL_SECONDS * CORTEX_A9.clock_hz / core.clock_hz + computing + moving
+    moving = work.bytes / _outer_rate(core, work.bytes)
+    moving += work.contiguous_bytes / core.memory_bytes_per_second if fits else 0.0
+    return _call_seconds(core) + computing + moving
+
+
+def _place(core: Core) -> int:
+    return 0 if core.architecture == "armhf" else 1
+
+
+def _call_seconds(core: Core) -> float:
+    return _CALL_SECONDS * CORTEX_A9.clock_hz / core.clock_hz
+
+
+def _computing(core: Core, instructions: float, pieces: int) -> float:
+    return instructions / (core.clock_hz * core.instructions_per_cycle * pieces)
+
+
+def _outer_rate(core: Core, moved_bytes: int) -> float:
+    """Return the bytes a second of so many bytes behind the first level of the cache."""
+    return core.cached_bytes_per_second if moved_bytes <= core.cached_bytes else core.memory_bytes_per_second
 
 
 def _instructions_of(work: StepWork) -> tuple[float, float]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hilt.network.chain_time import chain_times, chains_of
 from hilt.network.core_speed import (
     START_SECONDS,
     Core,
@@ -93,6 +94,8 @@ def modelled_time(core: Core, graph: Graph, manifest: Mapping[str, Any], engines
             else:
                 work = unpack_work(shape, size)
         steps[place] = step_seconds(core, engine, work)
+    for chain in chains_of(graph, manifest, engines):
+        steps.update(zip(range(chain.first, chain.last), chain_times(core, graph, manifest, chain), strict=True))
     starts: Engine = "numpy" if used == {"numpy"} else "native"
     how = " and ".join(sorted(used)) or starts
     words = f"assumed of a {core.name}, {core.cores} cores, {how}, at most {core.error:g} times off"

@@ -336,7 +336,7 @@ def test_an_operator_on_vtas_buffers_is_the_one_on_plain_tensors(
     plan = InferencePlan(library(), constants, {**buffers, "out": made})
     plan.begin({})
     plan.add_packed(step)
-    plan.finish()
+    plan.finish([], set())
     np.testing.assert_array_equal(made, target)
     made[...] = 55
     plan.run({})

@@ -1,0 +1,44 @@
+"""The steps of a bundle that the native engine runs strip by strip (hilt_runtime.native.strips), and their time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from hilt.network.core_speed import Core, chain_seconds, item_bytes, node_work
+from hilt.network.graph import Graph
+from hilt_runtime.native.strips import KnownTensors, StripChain, chains
+
+
+def chains_of(graph: Graph, manifest: Mapping[str, Any], engines: Mapping[str, str]) -> list[StripChain]:
+    """Return the chains that the native engine makes of a bundle's steps; `engines` says what computes each."""
+
+    def native(step: Mapping[str, Any]) -> bool:
+        return engines.get(step["name"], "native").startswith("native")
+
+    outputs = {output["name"] for output in manifest["outputs"]}
+    return chains(manifest["steps"], _tensors(graph), native, outputs)
+
+
+def chain_times(core: Core, graph: Graph, manifest: Mapping[str, Any], chain: StripChain) -> list[float]:
+    """Return the seconds of each step of a chain on a core."""
+    nodes = {node.name: node for node in graph.nodes}
+    own = [nodes[step["name"]] for step in manifest["steps"][chain.first : chain.last]]
+    tensors = _tensors(graph)
+    moved = sum(tensors.item(name) * math.prod(tensors.shape(name) or ()) for name in chain.moved)
+    return chain_seconds(core, [node_work(graph, node) for node in own], -(-chain.rows // chain.height), moved)
+
+
+def _tensors(graph: Graph) -> KnownTensors:
+    def shape(name: str) -> tuple[int, ...] | None:
+        known = graph.tensors.get(name)
+        if known is not None:
+            return tuple(known.shape)
+        return tuple(graph.constants[name].shape) if name in graph.constants else None
+
+    def item(name: str) -> int:
+        known = graph.tensors.get(name)
+        return item_bytes(str(graph.constants[name].dtype) if known is None else known.dtype)
+
+    return KnownTensors(shape, item, graph.constants.get)
