@@ -74,6 +74,8 @@ OPERATORS: dict[str, tuple[str, list[Any], Mapping[str, Any], int]] = {
     "ReduceMean": ("ReduceMean", [floats(16, 400), np.array([1])], {}, 6400),
     "ReduceSum of columns": ("ReduceSum", [floats(50, 128), np.array([0])], {}, 6400),
     "ReduceMax": ("ReduceMax", [floats(16, 400), np.array([1])], {}, 6400),
+    "Where": ("Where", [floats(50, 128) > 0, floats(50, 128), floats(128)], {}, 6400),
+    "Clip of int64": ("Clip", [np.arange(6400), np.array(3), np.array(90)], {}, 6400),
     "Transpose": ("Transpose", [floats(50, 128)], {"perm": [1, 0]}, 6400),
     "Concat of columns": ("Concat", [floats(3200, 1), floats(3200, 1)], {"axis": 1}, 6400),
     "Concat": ("Concat", [floats(50, 64), floats(50, 64)], {"axis": 1}, 6400),

@@ -447,26 +447,67 @@ static int check_pool_packed(const work_t *w) {
          holds(w, 1, written, 1);
 }
 
+#define GROUP 16     // lanes in vectors
+#define NARROW 256   // int8, whose sum keeps within 16 bits
+
+// The taps of a window that lie in the image: rows and columns.
+typedef struct {
+  ptrdiff_t top, bottom, left, right;
+} window_t;
+
+static window_t window_of(const int64_t *p, ptrdiff_t out, ptrdiff_t column) {
+  const ptrdiff_t y = out * p[STRIDES] - p[TOP], x = column * p[STRIDES + 1] - p[PAD_LEFT];
+  return (window_t){most(y, 0), least(y + p[KERNEL], p[HEIGHT]), most(x, 0), least(x + p[KERNEL + 1], p[WIDTH])};
+}
+
+// The largest of a window, of GROUP lanes.
+static void largest_of(const window_t *in, const int8_t *plane, const int64_t *p, int8_t y[GROUP]) {
+  int8_t best[GROUP];
+  for (int lane = 0; lane < GROUP; ++lane) best[lane] = -128;
+  for (ptrdiff_t row = in->top; row < in->bottom; ++row) {
+    const int8_t *x = plane + (row * p[WIDTH] + in->left) * p[LANES];
+    for (ptrdiff_t tap = in->left; tap < in->right; ++tap, x += p[LANES])
+      for (int lane = 0; lane < GROUP; ++lane) best[lane] = best[lane] > x[lane] ? best[lane] : x[lane];
+  }
+  memcpy(y, best, GROUP);
+}
+
+// The sums of a window, of GROUP lanes.
+static void sum_of(const window_t *in, const int8_t *plane, const int64_t *p, int32_t sums[GROUP]) {
+  int32_t wide[GROUP] = {0};
+  for (ptrdiff_t row = in->top; row < in->bottom; ++row)
+    for (ptrdiff_t first = in->left; first < in->right; first += NARROW) {
+      const int8_t *x = plane + (row * p[WIDTH] + first) * p[LANES];
+      int16_t narrow[GROUP] = {0};
+      for (ptrdiff_t tap = least(in->right - first, NARROW); tap > 0; --tap, x += p[LANES])
+        for (int lane = 0; lane < GROUP; ++lane) narrow[lane] = (int16_t)(narrow[lane] + x[lane]);
+      for (int lane = 0; lane < GROUP; ++lane) wide[lane] += narrow[lane];
+    }
+  memcpy(sums, wide, sizeof wide);
+}
+
+static void pool_lane(const window_t *in, const int8_t *plane, const int64_t *p, int32_t *sum) {
+  int32_t found = p[IS_MAX] ? -128 : 0;
+  for (ptrdiff_t row = in->top; row < in->bottom; ++row)
+    for (ptrdiff_t tap = in->left; tap < in->right; ++tap) {
+      const int32_t x = plane[(row * p[WIDTH] + tap) * p[LANES]];
+      found = p[IS_MAX] ? (int32_t)most(found, x) : found + x;
+    }
+  *sum = found;
+}
+
 static void pool_pixel(const work_t *w, const int8_t *plane, ptrdiff_t out, ptrdiff_t column, int8_t *y) {
   const int64_t *p = w->p;
   const ptrdiff_t lanes = p[LANES];
+  const window_t in = window_of(p, out, column);
   int32_t sums[MOST_LANES];
-  for (ptrdiff_t lane = 0; lane < lanes; ++lane) sums[lane] = p[IS_MAX] ? -128 : 0;
-  for (ptrdiff_t row = 0; row < p[KERNEL]; ++row) {
-    ptrdiff_t y_in = out * p[STRIDES] + row - p[TOP];
-    if (y_in < 0 || y_in >= p[HEIGHT]) continue;
-    ptrdiff_t first = column * p[STRIDES + 1] - p[PAD_LEFT];
-    ptrdiff_t begin = most(first, 0), end = least(first + p[KERNEL + 1], p[WIDTH]);
-    const int8_t *x = plane + (y_in * p[WIDTH] + begin) * lanes;
-    for (ptrdiff_t tap = begin; tap < end; ++tap, x += lanes) {
-      if (p[IS_MAX])
-        for (ptrdiff_t lane = 0; lane < lanes; ++lane) sums[lane] = sums[lane] > x[lane] ? sums[lane] : x[lane];
-      else
-        for (ptrdiff_t lane = 0; lane < lanes; ++lane) sums[lane] += x[lane];
-    }
-  }
+  ptrdiff_t lane = 0;
+  for (; lane + GROUP <= lanes; lane += GROUP)
+    p[IS_MAX] ? largest_of(&in, plane + lane, p, y + lane) : sum_of(&in, plane + lane, p, sums + lane);
+  const ptrdiff_t done = p[IS_MAX] ? lane : 0;
+  for (; lane < lanes; ++lane) pool_lane(&in, plane + lane, p, sums + lane);
   if (p[IS_MAX])
-    for (ptrdiff_t lane = 0; lane < lanes; ++lane) y[lane] = (int8_t)sums[lane];
+    for (lane = done; lane < lanes; ++lane) y[lane] = (int8_t)sums[lane];
   else
     mean_line(sums, y, lanes, p);
 }

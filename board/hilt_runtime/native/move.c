@@ -432,8 +432,89 @@ static int run_fold(const work_t *w) {
   return 0;
 }
 
+// --- where: item bytes, axes, sizes[6], strides[6] of the condition, of each choice. Buffers: condition (bool), choices,
+// target (dense). ---
+
+enum { W_ITEM, W_AXES, W_SIZES, W_STRIDES = 8 };
+
+static int check_where(const work_t *w) {
+  const int64_t *p = w->p, item = p[W_ITEM], axes = p[W_AXES];
+  if (w->count != 4 || !(item == 1 || item == 4 || item == 8) || !in_range(axes, 1, HILT_AXES)) return 0;
+  const int64_t elements = product_of((int)axes, p + W_SIZES);
+  if (elements <= 0 || !holds(w, 3, elements, item)) return 0;
+  for (int i = 0; i < 3; ++i) {
+    const int64_t own = i == 0 ? 1 : item;
+    if (!holds(w, i, 0, own) || !reach(axes, 0, p + W_SIZES, p + W_STRIDES + 6 * i, w->bytes[i] / own)) return 0;
+  }
+  return 1;
+}
+
+#define CHOOSE(type)                                                                                         \
+  do {                                                                                                       \
+    const type *a = (const type *)first, *b = (const type *)second;                                          \
+    for (ptrdiff_t i = 0; i < n; ++i) ((type *)y)[i] = condition[i * step[0]] ? a[i * step[1]] : b[i * step[2]]; \
+  } while (0)
+
+static void where_line(ptrdiff_t item, const uint8_t *condition, const uint8_t *first, const uint8_t *second,
+                       const ptrdiff_t step[3], uint8_t *y, ptrdiff_t n) {
+  if (step[0] == 0 && (*condition ? step[1] : step[2]) == 1)
+    memcpy(y, *condition ? first : second, (size_t)(n * item));
+  else if (item == 1)
+    CHOOSE(uint8_t);
+  else if (item == 4)
+    CHOOSE(uint32_t);
+  else
+    CHOOSE(uint64_t);
+}
+
+static int run_where(const work_t *w) {
+  const int64_t *p = w->p, *sizes = p + W_SIZES;
+  const int last = (int)p[W_AXES] - 1;
+  const ptrdiff_t item = p[W_ITEM], steps[3] = {p[W_STRIDES + last], p[W_STRIDES + 6 + last], p[W_STRIDES + 12 + last]};
+  ptrdiff_t at[HILT_AXES] = {0};
+  for (uint8_t *y = w->data[3];; y += sizes[last] * item) {
+    ptrdiff_t offset[3] = {0};
+    for (int i = 0; i < 3; ++i)
+      for (int axis = 0; axis < last; ++axis) offset[i] += at[axis] * p[W_STRIDES + 6 * i + axis];
+    where_line(item, w->data[0] + offset[0], w->data[1] + offset[1] * item, w->data[2] + offset[2] * item, steps, y,
+               sizes[last]);
+    int axis = last - 1;
+    for (; axis >= 0; --axis) {
+      if (++at[axis] < sizes[axis]) break;
+      at[axis] = 0;
+    }
+    if (axis < 0) return 0;
+  }
+}
+
+// --- widen: elements. Buffers: int32, int64. clip_wide: elements, 1 with a least, 1 with a most, these. Buffers: int64,
+// int64. ---
+
+static int check_widen(const work_t *w) {
+  return w->count == 2 && product_of(1, w->p) >= 0 && holds(w, 0, w->p[0], 4) && holds(w, 1, w->p[0], 8);
+}
+
+static int run_widen(const work_t *w) {
+  for (ptrdiff_t i = 0; i < w->p[0]; ++i) ((int64_t *)w->data[1])[i] = ((const int32_t *)w->data[0])[i];
+  return 0;
+}
+
+static int check_clip_wide(const work_t *w) {
+  return w->count == 2 && product_of(1, w->p) >= 0 && holds(w, 0, w->p[0], 8) && holds(w, 1, w->p[0], 8);
+}
+
+static int run_clip_wide(const work_t *w) {
+  const int64_t *x = (const int64_t *)w->data[0], low = w->p[1] ? w->p[3] : INT64_MIN, high = w->p[2] ? w->p[4] : INT64_MAX;
+  for (ptrdiff_t i = 0; i < w->p[0]; ++i) {
+    int64_t value = x[i] < low ? low : x[i];
+    ((int64_t *)w->data[1])[i] = value > high ? high : value;
+  }
+  return 0;
+}
+
 const kernel_t move_kernels[] = {
     {check_copy, run_copy}, {check_fill, run_fill},     {check_take, run_take},
     {check_pack, run_pack}, {check_unpack, run_unpack}, {check_fold, run_fold},
+    {check_where, run_where}, {check_widen, run_widen}, {check_clip_wide, run_clip_wide},
 };
 const int move_kernel_count = sizeof move_kernels / sizeof move_kernels[0];

@@ -61,7 +61,22 @@ def _scalar(builder: Builder, inputs: Inputs, place: int) -> Optional[float]:
     return float(inputs[place].ravel()[0])
 
 
+def _clip_wide(builder: Builder, data: Any, low: Any, high: Any) -> Any:
+    """Add the clip of int64; a bound may be None."""
+    bounds = [None if bound is None else int(bound.ravel()[0]) for bound in (low, high)]
+    out = builder.new(data.shape, np.int64)
+    numbers = [data.size, *(bound is not None for bound in bounds), *(bound or 0 for bound in bounds)]
+    builder.step("clip_wide", [data, out], numbers)
+    return out
+
+
 def _clip(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
+    if inputs[0].dtype == np.int64:
+        bounds = [inputs[place] if len(inputs) > place else None for place in (1, 2)]
+        known = [bound is None or (builder.is_constant(bound) and bound.dtype == np.int64) for bound in bounds]
+        if not all(known) or any(bound is not None and bound.size != 1 for bound in bounds):
+            raise NotNativeError("a bound that is computed")
+        return [_clip_wide(builder, inputs[0], *bounds)]
     low, high = _scalar(builder, inputs, 1), _scalar(builder, inputs, 2)
     data = inputs[0] if low is None else _apply(builder, "at least", inputs[0], low)
     return [data if high is None else _apply(builder, "at most", data, high)]

@@ -6,8 +6,9 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
-from hilt_runtime.native.steps import Builder, NotNativeError, broadcast, copy, strides_of
+from hilt_runtime.native.steps import Builder, NotNativeError, broadcast, copy, merged, padded, strides_of
 from hilt_runtime.operators_integer import slice_of
+from hilt_runtime.operators_shape import TYPES
 
 Inputs = Sequence[Any]
 Attributes = Mapping[str, Any]
@@ -242,7 +243,33 @@ def _shape(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any
     return [builder.constant(np.array(shape, np.int64))]
 
 
+def _where(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
+    condition, first, second = inputs
+    if condition.dtype != np.bool_ or first.dtype != second.dtype or first.itemsize not in (1, 4, 8):
+        raise NotNativeError("types that are mixed")
+    shape, strides = broadcast([condition, first, second])
+    out = builder.new(shape, first.dtype)
+    if not out.size:
+        raise NotNativeError("an empty tensor")
+    sizes, steps = merged(shape, *strides)
+    numbers = [out.itemsize, len(sizes), *padded(sizes), *(step for each in steps for step in padded(each))]
+    builder.step("where", [condition, first, second, out], numbers)
+    return [out]
+
+
+def _cast(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
+    data, wanted = inputs[0], np.dtype(TYPES[attributes["to"]])
+    if data.dtype == wanted:
+        return [data]
+    if (data.dtype, wanted) != (np.dtype(np.int32), np.dtype(np.int64)):
+        raise NotNativeError("a change of type other than int32 to int64")
+    out = builder.new(data.shape, np.int64)
+    builder.step("widen", [data, out], [data.size])
+    return [out]
+
+
 PLANS: Dict[str, Callable[[Builder, Inputs, Attributes], List[Any]]] = {
+    "Cast": _cast,
     "Concat": _concat,
     "DepthToSpace": _depth_to_space,
     "Expand": _expand,
@@ -258,6 +285,7 @@ PLANS: Dict[str, Callable[[Builder, Inputs, Attributes], List[Any]]] = {
     "Squeeze": _squeeze,
     "Transpose": _transpose,
     "Unsqueeze": _unsqueeze,
+    "Where": _where,
     "concat": _concat,
     "depth_to_space": _depth_to_space,
     "pad": _pad,

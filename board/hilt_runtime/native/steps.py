@@ -10,7 +10,7 @@ import numpy as np
 from hilt_runtime.native.split import split
 
 KERNELS = (
-    *("copy", "fill", "take", "pack", "unpack", "fold"),
+    *("copy", "fill", "take", "pack", "unpack", "fold", "where", "widen", "clip_wide"),
     *("table", "table_float", "quantize", "dequantize", "add", "multiply"),
     *("max_pool", "average_pool", "global_average_pool", "conv2d", "dense", "pool_packed"),
     *("unary", "binary", "reduce", "softmax", "matmul", "conv", "pool", "blend", "argmax"),

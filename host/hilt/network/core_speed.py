@@ -121,9 +121,9 @@ _PER_ELEMENT: Mapping[str, tuple[float, float]] = {
     "max_pool": (12.4, 10.1),
     "average_pool": (32.3, 12.9),
     "global_average_pool": (0.64, 0.53),
-    "average_pool packed": (6.2, 3.42),
-    "global_average_pool packed": (3.8, 1.83),
-    "max_pool packed": (5.38, 3.39),
+    "average_pool packed": (4.87, 2.73),
+    "global_average_pool packed": (1.82, 0.68),
+    "max_pool packed": (1.33, 1.18),
     "multiply packed": (1.13, 0.94),
     "upsample": (3.53, 2.26),
     "softmax": (11.24, 10.4),
@@ -143,6 +143,8 @@ _PER_ELEMENT: Mapping[str, tuple[float, float]] = {
     **dict.fromkeys(("ReduceSum", "ReduceMean", "ReduceSumSquare"), (4.84, 2.82)),
     **dict.fromkeys(("ReduceMax", "ReduceMin"), (12.35, 5.89)),
     "LeakyRelu": (8.02, 1.51),
+    "Clip": (18.1, 10.1),
+    "Where": (13.7, 10.2),
     "Exp": (43.1, 17.8),
     "Log": (56.1, 44.1),
     "Sigmoid": (51.1, 22.1),
@@ -160,7 +162,9 @@ _MOVES = frozenset(("Concat", "Slice", "Split", "Pad", "Gather", "Expand", "Tile
 _TRANSCENDENTAL = frozenset(("Erf", "Softplus", "Mish", "Elu", "Pow", "Selu"))
 _RECURRENT = ("LSTM", "GRU", "RNN")
 _WHOLE_IMAGE = ("global_average_pool", "GlobalAveragePool", "GlobalMaxPool")
-_ON_ONE_CORE = frozenset(("dense", "ArgMax", "ArgMin", "Gather", "GatherElements", "ScatterND", "Tile", "Expand"))
+_ON_ONE_CORE = frozenset(
+    ("dense", "ArgMax", "ArgMin", "Cast", "Gather", "GatherElements", "ScatterND", "Tile", "Expand", "Where")
+)
 _OTHERS = (6.5, 1.3)
 _MOVED = (1.5, 1.0)
 _TRANSPOSED = (10.2, 4.3)

@@ -141,6 +141,27 @@ def test_pairs_with_broadcasting(shape: list[int], seed: int) -> None:
             assert assert_native_equals_numpy(op, [floats(seed, *one), floats(seed + 1, *two)], {})
 
 
+@examples
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=5), seeds)
+def test_choices_with_broadcasting(shape: list[int], seed: int) -> None:
+    random = np.random.default_rng(seed)
+    parts = [
+        [size if random.random() < 0.6 else 1 for size in shape][int(random.integers(len(shape))) :] for _ in "123"
+    ]
+    condition = random.random(parts[0]) < 0.5
+    for make in (floats, int8, lambda seed, *shape: np.arange(int(np.prod(shape))).reshape(shape) + seed):
+        assert assert_native_equals_numpy("Where", [condition, make(seed, *parts[1]), make(seed + 1, *parts[2])], {})
+    assert not assert_native_equals_numpy("Where", [condition, floats(seed, *parts[1]), int8(seed, *parts[2])], {})
+
+
+def test_places_are_widened_and_clipped() -> None:
+    places = np.array([-5, 0, 7, 2**31 - 1, -(2**31)], np.int32)
+    assert assert_native_equals_numpy("Cast", [places], {"to": 7})
+    wide = places.astype(np.int64) * 2**20
+    for bounds in ([np.array(0), np.array(257)], [None, np.array(3)], [np.array(5), np.array(2)], []):
+        assert assert_native_equals_numpy("Clip", [wide, *bounds], {})
+
+
 UNARY = (
     *("Abs", "Neg", "Relu", "Ceil", "Floor", "Round", "Sign", "Sqrt", "Reciprocal", "Exp", "Log", "Sigmoid", "Tanh"),
     *("HardSigmoid", "HardSwish", "LeakyRelu", "Elu", "Selu", "Softplus", "Softsign", "Mish", "Erf", "Gelu"),
