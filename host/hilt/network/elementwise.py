@@ -67,13 +67,20 @@ def expression(graph: OnnxGraph, output: str, root: str, producers: Mapping[str,
 
 def tabulate(graph: OnnxGraph, nodes: Sequence[OnnxNode], root: str, output: str, scale: float) -> NDArray[np.float32]:
     """Return an expression's float32 results for the 256 values of an int8 root, -128 first."""
-    values: dict[str, NDArray[Any]] = {root: (np.arange(-128, 128) * np.float32(scale)).astype(np.float32)}
+    return results(graph, nodes, root, output, (np.arange(-128, 128) * np.float32(scale)).astype(np.float32))
+
+
+def results(
+    graph: OnnxGraph, nodes: Sequence[OnnxNode], root: str, output: str, given: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Return an expression's float32 results for values (count,) of its root."""
+    values: dict[str, NDArray[Any]] = {root: given}
     with np.errstate(all="ignore"):
         for node in nodes:
             inputs = [_value(graph, values, name) for name in node.inputs]
             values[node.outputs[0]] = operators.run(node.op, inputs, node.attributes)[0]
-    table: NDArray[np.float32] = np.broadcast_to(values[output], (256,)).astype(np.float32)
-    return table
+    made: NDArray[np.float32] = np.broadcast_to(values[output], given.shape).astype(np.float32)
+    return made
 
 
 def _value(graph: OnnxGraph, values: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any] | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from hilt.network.calibration import CalibrationError, HeldOut, spread
 from hilt.network.onnx_graph import OnnxGraph
+from hilt.network.quantize.centre import centred
 from hilt.network.quantize.equalise import RULES, equalised
 from hilt.network.quantize.keep import choose_kept
 from hilt.network.quantize.qdq import Scales
@@ -79,6 +80,7 @@ def fit(
         CalibrationError: The data cannot be computed.
     """
     best, is_plain = _equalised_start(graph, samples, channel_block, kept)
+    best, is_centred = _centred_start(best, samples, channel_block, kept)
     if least_decibels is not None:
         chosen = choose_kept(
             best.graph, samples, least_decibels, kept=kept, channel_block=channel_block, on_step=on_step
@@ -125,6 +127,21 @@ def _equalised_start(
         if candidate.decibels > best.decibels + (_LEAST_EQUALISING_GAIN if best is plain else 0):
             best = candidate
     return best, best is plain
+
+
+def _centred_start(
+    start: _Start, samples: HeldOut, channel_block: int, kept: Collection[str]
+) -> tuple[_Start, bool]:
+    """Return a start with centred tensors, and true, if that serves; else the start, and false.
+
+    The samples that fit the scales decide with the others: both starts are fitted to them alike.
+    """
+    made = centred(start.graph, start.regions, start.statistics, start.scales)
+    if made is None:
+        return start, False
+    candidate = _start(made, samples, channel_block, kept)
+    serves = candidate.search.measure_all(candidate.scales) > start.search.measure_all(start.scales)
+    return (candidate, True) if serves else (start, False)
 
 
 def _start(graph: OnnxGraph, samples: HeldOut, channel_block: int, kept: Collection[str]) -> _Start:

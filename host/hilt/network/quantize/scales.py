@@ -155,6 +155,10 @@ class ScaleSearch:
         """Return the mean decibels over the deciding samples."""
         return self._measure(scales, self._deciding)
 
+    def measure_all(self, scales: Scales) -> float:
+        """Return the mean decibels over the deciding and the fitted samples, each set with the same weight."""
+        return (self.measure(scales) + self._measure(scales, self._fitted)) / 2
+
     def _measure(self, scales: Scales, samples: _Set) -> float:
         self._evaluated += len(samples.feeds)
         feeds = self._names.feeds(scales)

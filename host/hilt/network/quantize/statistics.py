@@ -24,13 +24,20 @@ class TensorStatistics:
         largest: Their largest magnitude.
         values: A sample of them, evenly spread.
         means: The mean of each channel (the second axis), over all samples.
-        peaks: The largest magnitude of each channel.
+        lows: The least value of each channel.
+        highs: The largest value of each channel.
     """
 
     largest: float
     values: NDArray[np.float32]
     means: NDArray[np.float64]
-    peaks: NDArray[np.float64]
+    lows: NDArray[np.float64]
+    highs: NDArray[np.float64]
+
+    @property
+    def peaks(self) -> NDArray[np.float64]:
+        """Return the largest magnitude of each channel."""
+        return np.maximum(-self.lows, self.highs)
 
 
 def observe(graph: OnnxGraph, tensors: Sequence[str], samples: Sequence[Feeds]) -> dict[str, TensorStatistics]:
@@ -44,7 +51,8 @@ def observe(graph: OnnxGraph, tensors: Sequence[str], samples: Sequence[Feeds]) 
     largest = dict.fromkeys(tensors, 0.0)
     values: dict[str, list[NDArray[np.float32]]] = {name: [] for name in tensors}
     means: dict[str, list[NDArray[np.float64]]] = {name: [] for name in tensors}
-    peaks: dict[str, list[NDArray[np.float64]]] = {name: [] for name in tensors}
+    lows: dict[str, list[NDArray[np.float64]]] = {name: [] for name in tensors}
+    highs: dict[str, list[NDArray[np.float64]]] = {name: [] for name in tensors}
     for outputs in runner.over(samples):
         for name, array in outputs.items():
             if not np.isfinite(array).all():
@@ -57,10 +65,16 @@ def observe(graph: OnnxGraph, tensors: Sequence[str], samples: Sequence[Feeds]) 
             values[name].append(flat[:: max(flat.size // share, 1)].astype(np.float32))
             axes = (0, *range(2, array.ndim))
             means[name].append(array.sum(axis=axes, dtype=np.float64) / max(array[:, :1].size, 1))
-            peaks[name].append(np.abs(array).max(axis=axes, initial=0).astype(np.float64))
+            some = array if array.size else np.zeros((1, *array.shape[1:2], *[1] * (array.ndim - 2)))
+            lows[name].append(some.min(axis=axes).astype(np.float64))
+            highs[name].append(some.max(axis=axes).astype(np.float64))
     return {
         name: TensorStatistics(
-            largest[name], np.concatenate(values[name]), np.mean(means[name], axis=0), np.max(peaks[name], axis=0)
+            largest[name],
+            np.concatenate(values[name]),
+            np.mean(means[name], axis=0),
+            np.min(lows[name], axis=0),
+            np.max(highs[name], axis=0),
         )
         for name in tensors
     }
@@ -97,7 +111,7 @@ def best_weight_exponents(weights: NDArray[np.float32], block: int) -> list[int]
 
 
 def _of(values: NDArray[np.float32]) -> TensorStatistics:
-    return TensorStatistics(float(np.abs(values).max(initial=0)), values.reshape(-1), np.zeros(0), np.zeros(0))
+    return TensorStatistics(float(np.abs(values).max(initial=0)), values.reshape(-1), *[np.zeros(0)] * 3)
 
 
 def _loss(values: NDArray[np.float32], exponent: int) -> float:

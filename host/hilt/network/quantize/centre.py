@@ -1,0 +1,133 @@
+"""Centres tensors: takes a constant off them, so that int8 has as many steps below their middle as above it.
+
+The results of a Relu or a HardSwish lie on one side of zero, where int8 has 127 steps; a mean apart from zero costs
+range too, and so do values in front of a HardSwish that it makes zero. The layers that read a centred tensor take the
+constant up in their biases, expressions add it again, and the layer, or the expression, that makes the tensor takes it
+off. The float network computes the same, but for less than a quarter of a step where an expression is nearly flat.
+A layer that pads its input reads zeros beside it, so the tensors of such layers stay as they are.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant
+from hilt.network.quantize.qdq import Scales
+from hilt.network.quantize.regions import MOVES, LayerRegion, Regions
+from hilt.network.quantize.shifts import Shift, choose_shifts, expression_roots
+from hilt.network.quantize.statistics import TensorStatistics
+
+
+def centred(
+    graph: OnnxGraph, regions: Regions, statistics: Mapping[str, TensorStatistics], scales: Scales
+) -> OnnxGraph | None:
+    """Return a canonical graph with the tensors centred that lose less by that; None if there are none.
+
+    Args:
+        graph: The float graph.
+        regions: Its int8 part.
+        statistics: Of the tensors of the int8 part.
+        scales: Those of the graph as it is.
+    """
+    shifts = choose_shifts(graph, regions, statistics, scales)
+    return _shifted(graph, regions, shifts) if any(shift.changes for shift in shifts.values()) else None
+
+
+def _shifted(graph: OnnxGraph, regions: Regions, shifts: Mapping[str, Shift]) -> OnnxGraph:
+    """Return a copy of a graph with constants taken off its tensors."""
+    made = copy.copy(graph)
+    made.nodes, made.constants = copy.deepcopy(graph.nodes), dict(graph.constants)
+    made.shapes, made.dtypes = dict(graph.shapes), dict(graph.dtypes)
+    copies = dict(zip(map(id, graph.nodes), made.nodes, strict=True))
+    producers = made.producers()
+    outputs = {layer.output: layer for layer in regions.layers}
+    roots = expression_roots(graph, set(regions.tensors), outputs)
+    for layer in regions.layers:
+        _shift_biases(made, layer, copies[id(layer.node)], shifts)
+    for name, shift in shifts.items():
+        maker = producers.get(name)
+        if maker is None or maker.op in MOVES or not shift.changes:
+            continue
+        readers = [copies[id(node)] for node in graph.nodes if roots.get(node.outputs[0]) == name and name in node.inputs]
+        if name in outputs:
+            _shift_clips(made, name, shift, producers)
+        else:
+            _put_behind(made, maker, name, "Add", [-shift.taken])
+        if readers:
+            _restore(made, name, shift, readers)
+    return made
+
+
+def _shift_biases(graph: OnnxGraph, layer: LayerRegion, node: OnnxNode, shifts: Mapping[str, Shift]) -> None:
+    """Let a layer's bias take up what its data and its residual lack, and take off its output's constant."""
+    change = _lost(graph.constants[node.inputs[1]], node, shifts[layer.data].taken) - shifts[layer.output].taken
+    if layer.residual:
+        change = change + shifts[layer.residual].taken
+    if np.any(change != 0):
+        count = graph.constants[node.inputs[1]].shape[1 if node.op == "ConvTranspose" else 0]
+        old = graph.constants[node.inputs[2]].reshape(-1) if len(node.inputs) > 2 and node.inputs[2] else np.zeros(1)
+        bias = np.broadcast_to(old.astype(np.float64) + change, (count,)).astype(np.float32)
+        node.inputs[2:] = [new_constant(graph, f"{node.name}.centred_bias", bias)]
+
+
+def _lost(weights: NDArray[Any], node: OnnxNode, taken: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the part of each output channel's sums that is missing with a constant taken off the data."""
+    if not taken.any():
+        return np.zeros(())
+    groups = node.attributes.get("group", 1) if node.op == "Conv" else 1
+    taps = weights.astype(np.float64).reshape(*weights.shape[:2], -1).sum(axis=2)
+    read = np.broadcast_to(taken, (taps.shape[1] * groups,)).reshape(groups, 1, -1)
+    lost: NDArray[np.float64] = (taps.reshape(groups, -1, taps.shape[1]) * read).sum(axis=2).reshape(-1)
+    return lost
+
+
+def _shift_clips(graph: OnnxGraph, name: str, shift: Shift, producers: Mapping[str, OnnxNode]) -> None:
+    """Let a layer's clips clip values that a constant is taken off; clip those that no reader tells apart."""
+    clip = producers[name]
+    while clip.op in ("Relu", "Clip"):
+        bounds = [graph.constants[each] if each else None for each in [*clip.inputs[1:3], "", ""][:2]]
+        if clip.op == "Relu":
+            bounds, clip.op, clip.attributes = [np.zeros(()), None], "Clip", {}
+        clip.inputs[1:] = [_constant(graph, clip.name, None if each is None else each - shift.taken) for each in bounds]
+        clip = producers[clip.inputs[0]]
+    if shift.low > -np.inf or shift.high < np.inf:
+        ends = [np.asarray(each - shift.taken) if np.isfinite(each) else None for each in (shift.low, shift.high)]
+        _put_behind(graph, producers[name], name, "Clip", ends)
+
+
+def _constant(graph: OnnxGraph, stem: str, value: NDArray[Any] | None) -> str:
+    """Return the name of a new scalar; empty for none."""
+    return "" if value is None else new_constant(graph, f"{stem}.centre", np.asarray(value, np.float32).reshape(()))
+
+
+def _put_behind(graph: OnnxGraph, maker: OnnxNode, name: str, op: str, scalars: list[NDArray[Any] | None]) -> None:
+    """Put an operator behind the maker of a tensor; its readers read the result by the same name."""
+    raw = _like(graph, name, f"{name}.uncentred")
+    maker.outputs[maker.outputs.index(name)] = raw
+    _insert(graph, OnnxNode(f"{raw}.{op.lower()}", op, [raw, *(_constant(graph, raw, each) for each in scalars)], [name]))
+
+
+def _restore(graph: OnnxGraph, name: str, shift: Shift, readers: list[OnnxNode]) -> None:
+    """Let expressions of a tensor add the constant again."""
+    whole = _like(graph, name, f"{name}.whole")
+    _insert(graph, OnnxNode(f"{whole}.add", "Add", [name, _constant(graph, whole, shift.taken)], [whole]))
+    for reader in readers:
+        reader.inputs = [whole if each == name else each for each in reader.inputs]
+
+
+def _like(graph: OnnxGraph, name: str, stem: str) -> str:
+    """Return the name of a new tensor of another one's shape."""
+    made = graph.unique(stem)
+    graph.shapes[made], graph.dtypes[made] = graph.shapes[name], graph.dtypes.get(name, "float32")
+    return made
+
+
+def _insert(graph: OnnxGraph, node: OnnxNode) -> None:
+    """Insert a node behind the one that makes what it reads."""
+    place = next(place for place, each in enumerate(graph.nodes) if node.inputs[0] in each.outputs)
+    graph.nodes.insert(place + 1, node)

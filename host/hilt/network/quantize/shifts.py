@@ -1,0 +1,237 @@
+"""Chooses what is taken off each tensor of an int8 part, so that int8's steps lie where its values are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilt.network.elementwise import expression, results, root_of
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode
+from hilt.network.quantize.qdq import Scales
+from hilt.network.quantize.regions import MOVES, Regions
+from hilt.network.quantize.statistics import TensorStatistics
+
+_NONE, _UNIFORM, _BY_CHANNEL = range(3)
+"""What the readers of a tensor let be taken off it: nothing, one constant, or one a channel."""
+_LARGEST_EXCESS = 1.1
+"""Channels that are centred may exceed int8's range by a tenth, which is clipped."""
+_LEAST_GAIN = 0.6
+"""A group is shifted if that leaves so much of its error at most."""
+_GRID = 4096
+"""Places at which an expression is computed to find where it is flat."""
+
+
+@dataclass(frozen=True)
+class Shift:
+    """What is taken off a tensor.
+
+    Attributes:
+        taken: A scalar, or one number a channel (the second axis).
+        low: No reader tells values below it apart.
+        high: The same of values above it.
+    """
+
+    taken: NDArray[np.float64]
+    low: float = -np.inf
+    high: float = np.inf
+
+    @property
+    def changes(self) -> bool:
+        """Tell whether it changes the tensor."""
+        return bool(np.any(self.taken != 0)) or self.low > -np.inf or self.high < np.inf
+
+
+_NO_SHIFT = Shift(np.zeros(()))
+
+
+def choose_shifts(
+    graph: OnnxGraph, regions: Regions, statistics: Mapping[str, TensorStatistics], scales: Scales
+) -> dict[str, Shift]:
+    """Return the shift of each tensor of a graph's int8 part; one that changes nothing where none serves.
+
+    Args:
+        graph: The float graph.
+        regions: Its int8 part.
+        statistics: Of the tensors of the int8 part.
+        scales: Those of the graph as it is.
+    """
+    return _Chooser(graph, regions, statistics, scales).choose()
+
+
+class _Chooser:
+    """The state of choose_shifts."""
+
+    def __init__(
+        self, graph: OnnxGraph, regions: Regions, statistics: Mapping[str, TensorStatistics], scales: Scales
+    ) -> None:
+        self._graph, self._regions, self._statistics, self._scales = graph, regions, statistics, scales
+        self._consumers, self._producers = graph.consumers(), graph.producers()
+        self._layers = {id(layer.node): layer for layer in regions.layers}
+        self._made = {layer.output: layer for layer in regions.layers}
+        self._tensors = set(regions.tensors)
+        self._roots = expression_roots(graph, self._tensors, self._made)
+        self._freedoms: dict[str, int] = {}
+
+    def choose(self) -> dict[str, Shift]:
+        for name in reversed(self._regions.tensors):
+            self._freedoms[name] = self._freedom(name)
+        shifts: dict[str, Shift] = {}
+        for group in dict.fromkeys(self._regions.groups.values()):
+            shifts.update(self._of_group(group))
+        for name in self._regions.tensors:
+            if name not in shifts:
+                shifts[name] = self._moved(self._producers.get(name), shifts)
+        return shifts
+
+    def _freedom(self, name: str) -> int:
+        """Return what the readers of a tensor let be taken off it."""
+        if name in self._regions.ends or name in self._graph.outputs:
+            return _NONE
+        return min((self._let_by(reader, name) for reader in self._consumers.get(name, [])), default=_NONE)
+
+    def _let_by(self, reader: OnnxNode, name: str) -> int:
+        layer = self._layers.get(id(reader))
+        if layer is not None:
+            return _BY_CHANNEL if name == layer.data and _reads_no_padding(reader) else _NONE
+        if self._roots.get(reader.outputs[0]) == name:
+            return _UNIFORM
+        if reader.op == "Add" and self._is_residual(reader, name):
+            return _BY_CHANNEL
+        if reader.op not in MOVES or reader.outputs[0] not in self._tensors:
+            return _NONE
+        return self._let_by_move(reader, self._freedoms[reader.outputs[0]])
+
+    def _let_by_move(self, reader: OnnxNode, further: int) -> int:
+        """Return what a moving operator lets be taken off its input if its readers let so much be taken off."""
+        if reader.op == "Concat":
+            return further if reader.attributes.get("axis", 0) == 1 and further == _BY_CHANNEL else _NONE
+        if reader.op == "Pad" or any(reader.attributes.get("pads", ())):
+            return _NONE
+        return further if reader.op in ("MaxPool", "Resize") else min(further, _UNIFORM)
+
+    def _is_residual(self, add: OnnxNode, name: str) -> bool:
+        """Tell whether an addition is fused with a layer and reads a tensor of its own size beside its sums."""
+        other = add.inputs[1 - add.inputs.index(name)]
+        return self._graph.shape(name) == self._graph.shape(other) and any(
+            layer.residual == name and layer.node.outputs[0] == other for layer in self._regions.layers
+        )
+
+    def _of_group(self, group: str) -> dict[str, Shift]:
+        """Return the shifts of the tensors that are made in a group, all with one scale; none if they do not serve."""
+        names = [name for name in self._regions.members(group) if not self._is_moved(name)]
+        if any(self._freedoms[name] == _NONE or not self._is_made(name) for name in names):
+            return {}
+        step, ends = 2.0 ** -self._scales.groups[group], {name: self._flat_ends(name) for name in names}
+        plain = sum(_error(self._statistics[name].values, Shift(np.zeros(()), *ends[name]), step) for name in names)
+        least, best = plain * _LEAST_GAIN, {}
+        for finer in (step, step / 2):
+            tried = [self._shift(name, ends[name], finer) for name in names]
+            error = sum(each for _, each in tried)
+            if error < least:
+                least, best = error, {name: shift for name, (shift, _) in zip(names, tried, strict=True)}
+        return best
+
+    def _is_moved(self, name: str) -> bool:
+        maker = self._producers.get(name)
+        return maker is not None and maker.op in MOVES
+
+    def _is_made(self, name: str) -> bool:
+        """Tell whether a layer or an expression makes a tensor: it can take a constant off its results."""
+        return name in self._made or name in self._roots
+
+    def _shift(self, name: str, flat: tuple[float, float], step: float) -> tuple[Shift, float]:
+        """Return the shift that loses least in steps of a size, and its error.
+
+        Args:
+            name: The tensor.
+            flat: The values beyond which its readers do not tell values apart.
+            step: The size.
+        """
+        found = self._statistics[name]
+        if self._is_linear(name) and self._freedoms[name] == _BY_CHANNEL and found.lows.ndim == 1:
+            plain, wide = _error(found.values, _NO_SHIFT, 2 * step), found.highs - found.lows
+            taken = np.rint((found.lows + found.highs) / 2 / step) * step
+            return Shift(taken), plain / 4 if wide.max() <= 255 * step * _LARGEST_EXCESS else np.inf
+        ends = np.clip([found.lows.min(), found.highs.max()], *flat)
+        places = (ends[0] / step + 128, ends.mean() / step, ends[1] / step - 127)
+        tried = [Shift(np.asarray(np.rint(place) * step), *flat) for place in places]
+        errors = [_error(found.values, shift, step) for shift in tried]
+        return tried[int(np.argmin(errors))], min(errors)
+
+    def _is_linear(self, name: str) -> bool:
+        """Tell whether a layer makes a tensor without a clip."""
+        return name in self._made and self._producers[name].op not in ("Relu", "Clip")
+
+    def _flat_ends(self, name: str) -> tuple[float, float]:
+        """Return the values beyond which no reader tells values apart: where all expressions of them are flat."""
+        readers = self._consumers[name]
+        if not self._is_linear(name) or any(self._roots.get(reader.outputs[0]) != name for reader in readers):
+            return -np.inf, np.inf
+        found = self._statistics[name]
+        grid = np.linspace(found.lows.min(), found.highs.max(), _GRID).astype(np.float32)
+        ends = [
+            _flat_places(results(self._graph, nodes, name, output, grid), 2.0 ** -self._exponent(output) / 4)
+            for output, root in self._roots.items()
+            if root == name and output in self._tensors
+            for nodes in [expression(self._graph, output, name, self._producers)]
+        ]
+        first, last = min(first for first, _ in ends), max(last for _, last in ends)
+        return (float(grid[first]) if first else -np.inf, float(grid[last]) if last < _GRID - 1 else np.inf)
+
+    def _exponent(self, name: str) -> int:
+        return self._scales.groups[self._regions.groups[name]]
+
+    def _moved(self, maker: OnnxNode | None, shifts: Mapping[str, Shift]) -> Shift:
+        """Return the shift of a tensor that an operator moves."""
+        if maker is None or maker.op not in MOVES:
+            return _NO_SHIFT
+        parts = [shifts.get(name, _NO_SHIFT).taken for name in self._graph.computed_inputs(maker)]
+        if maker.op != "Concat":
+            return Shift(parts[0])
+        if not any(part.any() for part in parts):
+            return _NO_SHIFT
+        sizes = [self._graph.shape(name)[1] for name in maker.inputs]
+        return Shift(np.concatenate([np.broadcast_to(*pair) for pair in zip(parts, sizes, strict=True)]))
+
+
+def expression_roots(graph: OnnxGraph, tensors: Collection[str], made: Collection[str]) -> dict[str, str]:
+    """Return the int8 tensor of which each result that no layer makes is an expression."""
+    roots: dict[str, str] = {}
+    inner: dict[str, str] = {}
+    for node in graph.nodes:
+        root, name = root_of(graph, node, inner), node.outputs[0]
+        if root is not None and name not in made:
+            roots[name] = root
+            if name not in tensors:
+                inner[name] = root
+    return roots
+
+
+def _reads_no_padding(node: OnnxNode) -> bool:
+    """Tell whether a layer reads nothing but its data, so that its bias can take up what these lack."""
+    attributes = node.attributes
+    if node.op == "Gemm":
+        return attributes.get("alpha", 1.0) == 1 and attributes.get("beta", 1.0) == 1
+    padded = any(attributes.get("pads", ())) or attributes.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID")
+    return node.op == "Conv" and not padded
+
+
+def _flat_places(values: NDArray[np.float32], tolerance: float) -> tuple[int, int]:
+    """Return up to which place, and from which on, results stay within a tolerance of the first and the last."""
+    apart_first, apart_last = (np.flatnonzero(np.abs(values - end) > tolerance) for end in (values[0], values[-1]))
+    if not len(apart_first) or not len(apart_last):
+        return 0, len(values) - 1
+    return max(int(apart_first[0]) - 1, 0), min(int(apart_last[-1]) + 1, len(values) - 1)
+
+
+def _error(values: NDArray[np.float32], shift: Shift, step: float) -> float:
+    """Return the power of the error of shifted values in int8, by that of the values."""
+    wanted = np.clip(values.astype(np.float64), shift.low, shift.high)
+    if not wanted.size:
+        return 0.0
+    scaled = (wanted - shift.taken) / step
+    error = (np.clip(np.rint(scaled), -128, 127) - scaled) * step
+    return float(np.mean(error**2) / (np.mean(values.astype(np.float64) ** 2) + 1e-30))
