@@ -125,6 +125,7 @@ def values_of(result: Quantisation) -> dict[str, Any]:
         "signal_to_noise_db": result.costs.decibels,
         "samples": {"measured": result.costs.samples, "unseen": result.costs.unseen},
         "equalised": result.equalised,
+        "centred": result.centred,
         "float": [asdict(node) for node in result.kept],
         "warnings": result.costs.warnings(),
         "agreement": asdict(result.agreement),
@@ -153,6 +154,8 @@ def print_result(result: Quantisation) -> None:
         say_text(_kept_text(result))
     if result.equalised:
         say_text("channels were equalised: the float network computes the same with other weights")
+    if result.centred:
+        say_text("tensors were centred: layers' biases take up a constant that is taken off their inputs")
     agreement = result.agreement
     say_text(
         f"integer reference against ONNX Runtime: {100 * agreement.equal:.3f} % of {agreement.values:,} int8 values "

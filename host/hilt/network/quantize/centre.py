@@ -50,16 +50,15 @@ def _shifted(graph: OnnxGraph, regions: Regions, shifts: Mapping[str, Shift]) ->
     for layer in regions.layers:
         _shift_biases(made, layer, copies[id(layer.node)], shifts)
     for name, shift in shifts.items():
-        maker = producers.get(name)
-        if maker is None or maker.op in MOVES or not shift.changes:
+        if not shift.changes:
             continue
-        readers = [copies[id(node)] for node in graph.nodes if roots.get(node.outputs[0]) == name and name in node.inputs]
         if name in outputs:
             _shift_clips(made, name, shift, producers)
-        else:
-            _put_behind(made, maker, name, "Add", [-shift.taken])
+        elif producers[name].op not in MOVES:
+            _put_behind(made, producers[name], name, "Add", [-shift.taken])
+        readers = [node for node in graph.nodes if roots.get(node.outputs[0]) == name and name in node.inputs]
         if readers:
-            _restore(made, name, shift, readers)
+            _restore(made, name, shift, [copies[id(node)] for node in readers])
     return made
 
 
@@ -109,7 +108,9 @@ def _put_behind(graph: OnnxGraph, maker: OnnxNode, name: str, op: str, scalars: 
     """Put an operator behind the maker of a tensor; its readers read the result by the same name."""
     raw = _like(graph, name, f"{name}.uncentred")
     maker.outputs[maker.outputs.index(name)] = raw
-    _insert(graph, OnnxNode(f"{raw}.{op.lower()}", op, [raw, *(_constant(graph, raw, each) for each in scalars)], [name]))
+    _insert(
+        graph, OnnxNode(f"{raw}.{op.lower()}", op, [raw, *(_constant(graph, raw, each) for each in scalars)], [name])
+    )
 
 
 def _restore(graph: OnnxGraph, name: str, shift: Shift, readers: list[OnnxNode]) -> None:

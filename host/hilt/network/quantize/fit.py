@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from hilt.network.calibration import CalibrationError, HeldOut, spread
@@ -33,6 +33,7 @@ class Fitted:
         regions: Its int8 part.
         scales: The scales, biases and rounded weights.
         equalised: Tells whether channels were equalised.
+        centred: Tells whether tensors were centred.
         kept: The nodes that stay in float.
     """
 
@@ -40,18 +41,28 @@ class Fitted:
     regions: Regions
     scales: Scales
     equalised: bool
+    centred: bool
     kept: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class _Start:
-    """Scales tensor by tensor, and their decibels on the deciding samples."""
+    """Scales tensor by tensor."""
 
     graph: OnnxGraph
     regions: Regions
     statistics: dict[str, TensorStatistics]
     scales: Scales
     search: ScaleSearch
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A start, how its graph was changed, and its mean decibels over all samples but the reported ones."""
+
+    start: _Start
+    equalised: bool
+    centred: bool
     decibels: float
 
 
@@ -79,8 +90,8 @@ def fit(
     Raises:
         CalibrationError: The data cannot be computed.
     """
-    best, is_plain = _equalised_start(graph, samples, channel_block, kept)
-    best, is_centred = _centred_start(best, samples, channel_block, kept)
+    chosen_start = _best_start(graph, samples, channel_block, kept)
+    best = chosen_start.start
     if least_decibels is not None:
         chosen = choose_kept(
             best.graph, samples, least_decibels, kept=kept, channel_block=channel_block, on_step=on_step
@@ -94,7 +105,7 @@ def fit(
         if scales.biases:
             scales.biases = corrected_biases(best.graph, best.regions, scales, best.statistics)
     scales = _rounded(best, scales, samples)
-    return Fitted(best.graph, best.regions, scales, not is_plain, tuple(kept))
+    return Fitted(best.graph, best.regions, scales, chosen_start.equalised, chosen_start.centred, tuple(kept))
 
 
 def _rounded(start: _Start, scales: Scales, samples: HeldOut) -> Scales:
@@ -110,38 +121,48 @@ def _rounded(start: _Start, scales: Scales, samples: HeldOut) -> Scales:
     return candidate if start.search.measure(candidate) > level + _LEAST_ROUNDING_GAIN else scales
 
 
-def _equalised_start(
-    graph: OnnxGraph, samples: HeldOut, channel_block: int, kept: Collection[str]
-) -> tuple[_Start, bool]:
-    """Return the best start, and whether it is the graph as it was."""
-    plain = _start(graph, samples, channel_block, kept)
-    best = plain
+def _best_start(graph: OnnxGraph, samples: HeldOut, channel_block: int, kept: Collection[str]) -> _Candidate:
+    """Return the best of the graph as it is and with its channels equalised by each rule, and of these with centring.
+
+    The samples that fit the scales decide with the others, since all candidates are fitted to them alike.
+    """
+    plain = _candidate(_start(graph, samples, channel_block, kept), equalised=False, centred=False)
+    best = _better(plain, _centred_ones(plain, samples, channel_block, kept))
     for rule in RULES:
-        made = equalised(graph, plain.regions.ends, plain.statistics, rule)
+        made = equalised(graph, plain.start.regions.ends, plain.start.statistics, rule)
         if made is None:
             break
         try:
-            candidate = _start(made, samples, channel_block, kept)
+            start = _start(made, samples, channel_block, kept)
         except CalibrationError:  # ONNX Runtime's pools know a smaller range of scales than VTA
             continue
-        if candidate.decibels > best.decibels + (_LEAST_EQUALISING_GAIN if best is plain else 0):
-            best = candidate
-    return best, best is plain
+        candidate = _candidate(start, equalised=True, centred=False)
+        best = _better(best, [candidate, *_centred_ones(candidate, samples, channel_block, kept)])
+    return best
 
 
-def _centred_start(
-    start: _Start, samples: HeldOut, channel_block: int, kept: Collection[str]
-) -> tuple[_Start, bool]:
-    """Return a start with centred tensors, and true, if that serves; else the start, and false.
+def _candidate(start: _Start, *, equalised: bool, centred: bool) -> _Candidate:
+    return _Candidate(start, equalised, centred, start.search.measure_all(start.scales))
 
-    The samples that fit the scales decide with the others: both starts are fitted to them alike.
-    """
+
+def _better(best: _Candidate, others: Sequence[_Candidate]) -> _Candidate:
+    for other in others:
+        margin = _LEAST_EQUALISING_GAIN if other.equalised and not best.equalised else 0.0
+        if other.decibels > best.decibels + margin:
+            best = other
+    return best
+
+
+def _centred_ones(
+    candidate: _Candidate, samples: HeldOut, channel_block: int, kept: Collection[str]
+) -> list[_Candidate]:
+    """Return a candidate with its tensors centred; none if none of them would be."""
+    start = candidate.start
     made = centred(start.graph, start.regions, start.statistics, start.scales)
     if made is None:
-        return start, False
-    candidate = _start(made, samples, channel_block, kept)
-    serves = candidate.search.measure_all(candidate.scales) > start.search.measure_all(start.scales)
-    return (candidate, True) if serves else (start, False)
+        return []
+    start = _start(made, samples, channel_block, kept)
+    return [_candidate(start, equalised=candidate.equalised, centred=True)]
 
 
 def _start(graph: OnnxGraph, samples: HeldOut, channel_block: int, kept: Collection[str]) -> _Start:
@@ -156,5 +177,5 @@ def _start(graph: OnnxGraph, samples: HeldOut, channel_block: int, kept: Collect
     reached = search.measure(corrected)
     if reached <= level:
         search.use_constants_of(scales)
-        return _Start(graph, regions, statistics, scales, search, level)
-    return _Start(graph, regions, statistics, corrected, search, reached)
+        return _Start(graph, regions, statistics, scales, search)
+    return _Start(graph, regions, statistics, corrected, search)

@@ -93,6 +93,7 @@ class Quantisation:
         agreement: The comparison of the integer reference with ONNX Runtime.
         accuracy: With labels.
         equalised: Tells whether channels were equalised.
+        centred: Tells whether tensors were centred.
         kept: The nodes that stay in float.
         notes: Further facts, a line each.
         samples: Inputs by which the written file is checked.
@@ -104,6 +105,7 @@ class Quantisation:
     agreement: Agreement
     accuracy: ClassificationAccuracy | None
     equalised: bool
+    centred: bool
     kept: tuple[KeptNode, ...]
     notes: tuple[str, ...]
     samples: tuple[Feeds, ...]
@@ -162,7 +164,9 @@ def quantise(
     accuracy = measure_accuracy(graph, model, integers, calibration)
     in_float = _price(integers, (*fitted.kept, *floats))
     facts = (*notes, *said)
-    return Quantisation(model, integers, costs, agreement, accuracy, fitted.equalised, in_float, facts, compared)
+    return Quantisation(
+        model, integers, costs, agreement, accuracy, fitted.equalised, fitted.centred, in_float, facts, compared
+    )
 
 
 def _require_layers(graph: OnnxGraph, kept: Collection[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,8 @@ _LEAST_GAIN = 0.6
 """A group is shifted if that leaves so much of its error at most."""
 _GRID = 4096
 """Places at which an expression is computed to find where it is flat."""
+_LEAST_FLAT = _GRID // 32
+"""A flat end of fewer places is not worth a clip."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,10 @@ class _Chooser:
     def _let_by_move(self, reader: OnnxNode, further: int) -> int:
         """Return what a moving operator lets be taken off its input if its readers let so much be taken off."""
         if reader.op == "Concat":
-            return further if reader.attributes.get("axis", 0) == 1 and further == _BY_CHANNEL else _NONE
+            along_channels = reader.attributes.get("axis", 0) == 1 and not self._graph.constants.keys() & set(
+                reader.inputs
+            )
+            return further if along_channels and further == _BY_CHANNEL else _NONE
         if reader.op == "Pad" or any(reader.attributes.get("pads", ())):
             return _NONE
         return further if reader.op in ("MaxPool", "Resize") else min(further, _UNIFORM)
@@ -152,9 +157,9 @@ class _Chooser:
         """
         found = self._statistics[name]
         if self._is_linear(name) and self._freedoms[name] == _BY_CHANNEL and found.lows.ndim == 1:
-            plain, wide = _error(found.values, _NO_SHIFT, 2 * step), found.highs - found.lows
-            taken = np.rint((found.lows + found.highs) / 2 / step) * step
-            return Shift(taken), plain / 4 if wide.max() <= 255 * step * _LARGEST_EXCESS else np.inf
+            taken, widest = np.rint((found.lows + found.highs) / 2 / step) * step, (found.highs - found.lows).max()
+            power = float(np.mean(found.values.astype(np.float64) ** 2)) + 1e-30
+            return Shift(taken), step**2 / 12 / power if widest <= 255 * step * _LARGEST_EXCESS else np.inf
         ends = np.clip([found.lows.min(), found.highs.max()], *flat)
         places = (ends[0] / step + 128, ends.mean() / step, ends[1] / step - 127)
         tried = [Shift(np.asarray(np.rint(place) * step), *flat) for place in places]
@@ -179,7 +184,10 @@ class _Chooser:
             for nodes in [expression(self._graph, output, name, self._producers)]
         ]
         first, last = min(first for first, _ in ends), max(last for _, last in ends)
-        return (float(grid[first]) if first else -np.inf, float(grid[last]) if last < _GRID - 1 else np.inf)
+        return (
+            float(grid[first]) if first > _LEAST_FLAT else -np.inf,
+            float(grid[last]) if last < _GRID - 1 - _LEAST_FLAT else np.inf,
+        )
 
     def _exponent(self, name: str) -> int:
         return self._scales.groups[self._regions.groups[name]]
@@ -214,7 +222,7 @@ def _reads_no_padding(node: OnnxNode) -> bool:
     """Tell whether a layer reads nothing but its data, so that its bias can take up what these lack."""
     attributes = node.attributes
     if node.op == "Gemm":
-        return attributes.get("alpha", 1.0) == 1 and attributes.get("beta", 1.0) == 1
+        return bool(attributes.get("alpha", 1.0) == 1 and attributes.get("beta", 1.0) == 1)
     padded = any(attributes.get("pads", ())) or attributes.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID")
     return node.op == "Conv" and not padded
 

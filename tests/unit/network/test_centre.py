@@ -1,0 +1,156 @@
+"""Centred tensors: the same function in floats, and int8's steps where the values are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from hilt.network.calibration import Calibration, Runner, hold_out
+from hilt.network.onnx_graph import OnnxGraph
+from hilt.network.quantize import fit
+from hilt.network.quantize.centre import centred
+from hilt.network.quantize.quantizer import quantise
+from hilt.network.quantize.regions import Regions, find_regions
+from hilt.network.quantize.scales import initial_scales
+from hilt.network.quantize.shifts import Shift, choose_shifts
+from hilt.network.quantize.statistics import observe, signal_to_noise
+from hilt.network.reference import evaluate
+
+from .models import Array, canonical, model_of
+
+SAMPLES = 32
+
+
+def images(count: int, seed: int) -> tuple[dict[str, Array], ...]:
+    random = np.random.default_rng(seed)
+    return tuple({"x": random.normal(0, 1, (1, 8, 6, 6)).astype(np.float32)} for _ in range(count))
+
+
+def network(*middle: tuple[str, Sequence[str], str] | tuple[str, Sequence[str], str, dict[str, Any]]) -> Any:
+    """Return a model of a layer from x to s, the given operators from s to t, and a layer from t to y."""
+    random = np.random.default_rng(3)
+    constants = {
+        name: random.normal(0, 0.4, shape).astype(np.float32)
+        for name, shape in (
+            *(
+                ("u", (8, 8, 1, 1)),
+                ("v", (8, 8, 1, 1)),
+                ("w", (4, 8, 1, 1)),
+                ("wide", (4, 16, 1, 1)),
+                ("b", (8,)),
+                ("e", (8,)),
+            ),
+            *(("k", (8, 8, 3, 3)), ("d", (8, 1, 1, 1)), ("m", (4, 72))),
+        )
+    }
+    constants["e"] *= 5
+    constants |= {"two": np.array(0.7, np.float32), "zero": np.array(0, np.float32), "flat": np.array([1, -1])}
+    made = [("Conv", ["x", "u", "b"], "s"), *middle]
+    nodes = [helper.make_node(op, inputs, [out], **(more[0] if more else {})) for op, inputs, out, *more in made]
+    used = {name for node in nodes for name in node.input}
+    return model_of(nodes, {"x": (1, 8, 6, 6)}, {name: np.asarray(constants[name]) for name in used & constants.keys()})
+
+
+LAST = ("Conv", ["t", "w"], "y")
+NETWORKS = {
+    "Relu": network(("Relu", ["s"], "t"), LAST),
+    "Relu6": network(("Clip", ["s", "zero", "two"], "t"), LAST),
+    "HardSwish": network(("HardSwish", ["s"], "t"), LAST),
+    "SiLU": network(("Sigmoid", ["s"], "g"), ("Mul", ["s", "g"], "t"), LAST),
+    "Tanh": network(("Tanh", ["s"], "t"), LAST),
+    "linear": network(("Conv", ["s", "v", "e"], "t"), LAST),
+    "depthwise": network(("Relu", ["s"], "r"), ("Conv", ["r", "d", "b"], "t", {"group": 8}), LAST),
+    "valid": network(("Relu", ["s"], "r"), ("Conv", ["r", "k"], "t"), LAST),
+    "dense": network(
+        ("Relu", ["s"], "r"), ("MaxPool", ["r"], "p", {"kernel_shape": [2, 2], "strides": [2, 2]}),
+        ("Reshape", ["p", "flat"], "t"), ("Gemm", ["t", "m"], "y", {"transB": 1}),
+    ),
+    "skip": network(
+        ("Relu", ["s"], "r"), ("Conv", ["r", "v", "b"], "c"), ("Add", ["c", "r"], "a"), ("Relu", ["a"], "t"), LAST
+    ),
+    "linear skip": network(("Conv", ["s", "v", "e"], "c"), ("Add", ["s", "c"], "t"), LAST),
+    "joined": network(
+        ("Relu", ["s"], "r"), ("Conv", ["x", "v", "b"], "h"), ("HardSwish", ["h"], "i"),
+        ("Concat", ["r", "i"], "t", {"axis": 1}), ("Conv", ["t", "wide"], "y"),
+    ),
+    "moved in front of a function": network(
+        ("Transpose", ["s"], "r", {"perm": [0, 1, 3, 2]}), ("Sigmoid", ["r"], "t"), LAST
+    ),
+    "read by a layer and a function": network(
+        ("Conv", ["s", "v"], "c"), ("HardSwish", ["s"], "h"), ("Add", ["c", "h"], "t"), LAST
+    ),
+}  # fmt: skip
+
+
+def parts(model: Any) -> tuple[OnnxGraph, Regions, dict[str, Shift], OnnxGraph | None]:
+    graph = canonical(model)
+    regions = find_regions(graph)
+    statistics = observe(graph, regions.tensors, hold_out(Calibration(images(SAMPLES, 0))).fitted)
+    scales = initial_scales(graph, regions, statistics, 0)
+    return (
+        *(graph, regions, choose_shifts(graph, regions, statistics, scales)),
+        centred(graph, regions, statistics, scales),
+    )
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_centred_network_computes_the_same(name: str) -> None:
+    graph, _, _, made = parts(NETWORKS[name])
+    assert made is not None
+    before, after = Runner(graph, ["y"]), Runner(made, ["y"])
+    for feeds in images(4, 7):
+        wanted, given = before.run(feeds)["y"], after.run(feeds)["y"]
+        # Of nearly flat ends a quarter of a step may be lost
+        np.testing.assert_allclose(given, wanted, atol=0.01 * np.abs(wanted).max())
+
+
+def decibels(graph: OnnxGraph) -> float:
+    result = quantise(graph, Calibration(images(SAMPLES, 0)), search=False)
+    assert result.agreement.unexplained == 0
+    runner, output = Runner(graph, ["y"]), result.graph.outputs[0]
+    unseen = [(runner.run(feeds), {"y": evaluate(result.graph, feeds)[output]}) for feeds in images(16, 9)]
+    return float(np.mean([signal_to_noise(wanted, given) for wanted, given in unseen]))
+
+
+@pytest.mark.slow
+def test_int8_loses_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of fourteen small networks none is a decibel worse, and all together are better."""
+    graphs = {name: canonical(model) for name, model in NETWORKS.items()}
+    centred_ones = {name: decibels(graph) for name, graph in graphs.items()}
+    monkeypatch.setattr(fit, "centred", lambda *_: None)
+    gains = {name: centred_ones[name] - decibels(graph) for name, graph in graphs.items()}
+    assert min(gains.values()) > -1, gains
+    assert np.mean(list(gains.values())) > 0.5, gains
+    assert min(gains[name] for name in ("HardSwish", "SiLU", "Tanh")) > 1, gains
+
+
+def test_a_relus_zero_is_the_least_step() -> None:
+    graph, _, shifts, _ = parts(NETWORKS["Relu"])
+    assert shifts["t"].taken > 0
+    result = quantise(graph, Calibration(images(SAMPLES, 0)), search=False)
+    layer = next(node for node in result.graph.nodes if node.op == "conv2d")
+    assert layer.attributes["clip"] == [-128, 127]
+
+
+def test_values_that_a_function_makes_alike_take_no_steps() -> None:
+    """All below -3 is zero behind a HardSwish."""
+    shift = parts(NETWORKS["HardSwish"])[2]["s"]
+    assert -3.1 < shift.low < -2.5
+    assert shift.high == np.inf
+
+
+@pytest.mark.parametrize("reader", [{"pads": [1] * 4}, {"auto_pad": "SAME_UPPER"}])
+def test_a_tensor_of_a_layer_that_pads_stays(reader: dict[str, Any]) -> None:
+    _, _, shifts, made = parts(network(("Relu", ["s"], "r"), ("Conv", ["r", "k"], "y", reader)))
+    assert made is None
+    assert not any(shift.changes for shift in shifts.values())
+
+
+def test_a_tensor_that_the_caller_reads_stays() -> None:
+    model = network(("Relu", ["s"], "t"), LAST)
+    model.graph.output.append(helper.make_tensor_value_info("t", 1, None))
+    assert not parts(model)[2]["t"].changes
