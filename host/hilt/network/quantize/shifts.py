@@ -1,4 +1,4 @@
-"""Chooses what is taken off each tensor of an int8 part, so that int8's steps lie where its values are."""
+"""Chooses constants to take off the tensors of an int8 part, so that int8's steps lie where the values are."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hilt.network.quantize.regions import MOVES, Regions
 from hilt.network.quantize.statistics import TensorStatistics
 
 _NONE, _UNIFORM, _BY_CHANNEL = range(3)
-"""What the readers of a tensor let be taken off it: nothing, one constant, or one a channel."""
+"""What readers allow to be taken off a tensor: nothing, one constant, or one for each channel."""
 _LARGEST_EXCESS = 1.1
 """Channels that are centred may exceed int8's range by a tenth, which is clipped."""
 _LEAST_GAIN = 0.6
@@ -28,7 +28,7 @@ _LEAST_FLAT = _GRID // 32
 
 @dataclass(frozen=True)
 class Shift:
-    """What is taken off a tensor.
+    """A constant, or one for each channel, to take off a tensor.
 
     Attributes:
         taken: A scalar, or one number a channel (the second axis).
@@ -89,7 +89,7 @@ class _Chooser:
         return shifts
 
     def _freedom(self, name: str) -> int:
-        """Return what the readers of a tensor let be taken off it."""
+        """Return what the readers of a tensor allow to be taken off it."""
         if name in self._regions.ends or name in self._graph.outputs:
             return _NONE
         return min((self._let_by(reader, name) for reader in self._consumers.get(name, [])), default=_NONE)
@@ -107,7 +107,7 @@ class _Chooser:
         return self._let_by_move(reader, self._freedoms[reader.outputs[0]])
 
     def _let_by_move(self, reader: OnnxNode, further: int) -> int:
-        """Return what a moving operator lets be taken off its input if its readers let so much be taken off."""
+        """Return what a moving operator allows if its readers allow so much."""
         if reader.op == "Concat":
             along_channels = reader.attributes.get("axis", 0) == 1 and not self._graph.constants.keys() & set(
                 reader.inputs
