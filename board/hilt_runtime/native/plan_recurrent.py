@@ -6,8 +6,9 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
+from hilt_runtime.native import split
 from hilt_runtime.native.plan_float import add_bias, product
-from hilt_runtime.native.steps import Builder, NotNativeError, copy, strides_of
+from hilt_runtime.native.steps import Builder, NotNativeError, StepRecord, copy, strides_of
 from hilt_runtime.operators_recurrent import (
     RECURRENCE_SCALES,
     WEIGHT_SCALES,
@@ -40,6 +41,9 @@ def _recurrent(kernel: str, gates: int) -> Callable[[Builder, Inputs, Attributes
         for place, _ in enumerate(directions):
             for state, given in zip(states, (_at(inputs, 5), _at(inputs, 6))):
                 _start(builder, state[place], None if given is None else given[place])
+        if kernel == "lstm" and is_int8(inputs) and out.size == size and _pieces(builder, inputs) > 1:
+            _one_step(builder, inputs, out, states)
+            return [out, *states]
         parts = _data_parts(builder, kernel, gates, inputs, len(directions))
         with builder.at_once():
             for place, backwards in enumerate(directions):
@@ -47,6 +51,44 @@ def _recurrent(kernel: str, gates: int) -> Callable[[Builder, Inputs, Attributes
         return [out, *states]
 
     return plan
+
+
+def _pieces(builder: Builder, inputs: Inputs) -> int:
+    """Return how many pieces the units of one step are cut in: a product takes an instruction, about."""
+    return int(min(builder.threads, inputs[2].shape[2], (inputs[1].size + inputs[2].size) // split.LEAST))
+
+
+def _one_step(builder: Builder, inputs: Inputs, out: Any, states: Sequence[Any]) -> None:
+    """Add the only step of an LSTM of int8 in pieces: each has some of the units, of all four gates."""
+    size, count = inputs[2].shape[2], _pieces(builder, inputs)
+    records: List[StepRecord] = []
+    before = len(builder.records)
+    for piece in range(count):
+        first, last = size * piece // count, size * (piece + 1) // count
+        with builder.whole(np.zeros):
+            _units(builder, inputs, out, states, first, last)
+        own = builder.records[before:]
+        del builder.records[before:]
+        records += [own[0]._replace(chain=len(own), rows=1, height=1), *own[1:]]
+    builder.records += [records[0]._replace(together=count), *records[1:]]
+    copy(builder, out, states[0], (size,), (0, [1]), (0, [1]))
+
+
+def _units(builder: Builder, inputs: Inputs, out: Any, states: Sequence[Any], first: int, last: int) -> None:
+    """Add the step of some units."""
+    data, size, units = inputs[0], inputs[2].shape[2], last - first
+    rows = np.concatenate([gate * size + np.arange(first, last) for gate in range(4)])
+    weights, recurrence = (builder.constant(inputs[place][0][rows]) for place in (1, 2))
+    scales, later = (builder.constant(scales_of(inputs, place)[0][rows]) for place in (1, 2))
+    part = builder.new((1, 4 * units), np.float32)
+    arrays = [data, weights, scales, builder.new((data.size,), np.int16), part]
+    builder.step("product_int8", arrays, [1, data.size, 4 * units])
+    if _at(inputs, 3) is not None:
+        both = inputs[3][0, : 4 * size] + inputs[3][0, 4 * size :]
+        part = add_bias(builder, part, builder.constant(both[rows]))
+    made, cell = (array.reshape(-1)[first:last] for array in (out, states[1]))
+    arrays = [part, recurrence, made, states[0], builder.new((4 * units,), np.float32), cell, later]
+    builder.step("lstm", [*arrays, builder.new((size,), np.int16)], [1, 1, units, 0, units, 0, size])
 
 
 def _require_native(builder: Builder, inputs: Inputs) -> None:

@@ -24,24 +24,29 @@
 // activation (rnn). Buffers: gates of the data (steps, batch, n * hidden), recurrence, outputs, hidden state (batch,
 // hidden; in and out), room (4 * hidden), cell state (lstm; in and out) or recurrent bias (gru; 3 * hidden). The
 // recurrence is transposed (hidden, n * hidden); or it is of int8 (n * hidden, hidden), and two buffers follow: its
-// scales (n * hidden), and int16 for the state (hidden). ---
+// scales (n * hidden), and int16 for the state (hidden). One step of an lstm of int8 may be of some units of `whole`:
+// the state is of all of them then, and is not written. `whole` is 0 of others. ---
 
-enum { STEPS, BATCH, HIDDEN, BACKWARDS, STRIDE, KIND };
+enum { STEPS, BATCH, HIDDEN, BACKWARDS, STRIDE, KIND, WHOLE_STATE };
 enum { GATES, RECURRENCE, OUTPUTS, STATE, ROOM, MORE };
+
+// Returns the values of a state that a step reads.
+static int64_t depth_of(const work_t *w) { return w->p[WHOLE_STATE] ? w->p[WHOLE_STATE] : w->p[HIDDEN]; }
 
 static int check_recurrent(const work_t *w, int64_t gates, int buffers) {
   const int64_t *p = w->p;
-  int64_t data[4] = {p[STEPS], p[BATCH], p[HIDDEN], gates}, matrix[3] = {p[HIDDEN], p[HIDDEN], gates};
-  int64_t state[2] = {p[BATCH], p[HIDDEN]};
+  int64_t data[4] = {p[STEPS], p[BATCH], p[HIDDEN], gates}, matrix[3] = {depth_of(w), p[HIDDEN], gates};
+  int64_t state[2] = {p[BATCH], p[HIDDEN]}, before[2] = {p[BATCH], depth_of(w)};
   int64_t read = product_of(4, data), weights = product_of(3, matrix), states = product_of(2, state);
   int is_int8 = w->count == buffers + 2;
   if (!(is_int8 || w->count == buffers) || read <= 0 || weights < 0 || states < 0) return 0;
   if (!in_range(p[STRIDE], states, (int64_t)1 << 31)) return 0;
+  if (p[WHOLE_STATE] && !(is_int8 && gates == 4 && p[STEPS] == 1 && p[BATCH] == 1)) return 0;
   int64_t span = (p[STEPS] - 1) * p[STRIDE];
   return span <= (int64_t)1 << 40 && holds(w, GATES, read, 4) && holds(w, RECURRENCE, weights, is_int8 ? 1 : 4) &&
-         holds(w, OUTPUTS, span + states, 4) && holds(w, STATE, states, 4) && holds(w, ROOM, 4 * p[HIDDEN], 4) &&
-         (!is_int8 || (p[HIDDEN] <= MOST_DEPTH && holds(w, buffers, gates * p[HIDDEN], 4) &&
-                       holds(w, buffers + 1, p[HIDDEN], 2)));
+         holds(w, OUTPUTS, span + states, 4) && holds(w, STATE, product_of(2, before), 4) && holds(w, ROOM, 4 * p[HIDDEN], 4) &&
+         (!is_int8 || (depth_of(w) <= MOST_DEPTH && holds(w, buffers, gates * p[HIDDEN], 4) &&
+                       holds(w, buffers + 1, depth_of(w), 2)));
 }
 
 static int check_lstm(const work_t *w) {
@@ -151,9 +156,10 @@ static void recur(const work_t *w, int buffers, const float *state, ptrdiff_t ga
   if (w->count == buffers) {
     times_matrix(state, floats(w, RECURRENCE) + from, size, gates * size, count, to);
   } else {
+    const ptrdiff_t depth = depth_of(w);
     int16_t *fixed = (int16_t *)w->data[buffers + 1];
-    to_steps(state, fixed, size, STEPS_BITS);
-    times_rows(fixed, 1, (const int8_t *)w->data[RECURRENCE] + from * size, floats(w, buffers) + from, size, count,
+    to_steps(state, fixed, depth, STEPS_BITS);
+    times_rows(fixed, 1, (const int8_t *)w->data[RECURRENCE] + from * depth, floats(w, buffers) + from, depth, count,
                STEPS_BITS, to, count);
   }
 }
@@ -161,6 +167,7 @@ static void recur(const work_t *w, int buffers, const float *state, ptrdiff_t ga
 static void lstm_step(const work_t *w, const float *gates, float *hidden, ptrdiff_t n) {
   const ptrdiff_t size = w->p[HIDDEN];
   float *room = floats(w, ROOM), *cell = floats(w, MORE) + n * size;
+  float *made = w->p[WHOLE_STATE] ? floats(w, OUTPUTS) : hidden;
   recur(w, MORE + 1, hidden, 4, 0, 4 * size, room);
   for (ptrdiff_t i = 0; i < 4 * size; ++i) room[i] = gates[i] + room[i];
   for (ptrdiff_t i = 0; i < size; ++i) {
@@ -168,7 +175,7 @@ static void lstm_step(const work_t *w, const float *gates, float *hidden, ptrdif
     float forget = (float)sigmoid_of(room[2 * size + i]), fresh = (float)tanh_of(room[3 * size + i]);
     float kept = forget * cell[i], added = enter * fresh;
     cell[i] = kept + added;
-    hidden[i] = leave * (float)tanh_of(cell[i]);
+    made[i] = leave * (float)tanh_of(cell[i]);
   }
 }
 
@@ -215,7 +222,7 @@ static int run_steps(const work_t *w, ptrdiff_t gates,
     for (ptrdiff_t n = 0; n < batch; ++n) {
       float *hidden = floats(w, STATE) + n * size;
       one(w, floats(w, GATES) + (step * batch + n) * gates * size, hidden, n);
-      memcpy(floats(w, OUTPUTS) + step * w->p[STRIDE] + n * size, hidden, (size_t)size * 4);
+      if (!w->p[WHOLE_STATE]) memcpy(floats(w, OUTPUTS) + step * w->p[STRIDE] + n * size, hidden, (size_t)size * 4);
     }
   }
   return 0;

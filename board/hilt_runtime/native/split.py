@@ -16,6 +16,8 @@ _INSTRUCTIONS = {
     **dict.fromkeys(("argmax", "blend"), 6),
     **dict.fromkeys(("conv2d", "average_pool", "max_pool", "pool", "softmax_int8"), 12),
     "unary": 7,
+    "widen": 6,
+    "clip_wide": 18,
     "softmax": 74,
 }
 """Of a kernel for an element or product on 32-bit ARM, about."""
@@ -205,7 +207,7 @@ _SPLITTERS: Dict[str, Splitter] = {
     "pack": _packing(0),
     "unpack": _packing(1),
     "fold": _fold,
-    **dict.fromkeys(("table", "table_float", "quantize", "dequantize", "unary"), _elements),
+    **dict.fromkeys(("table", "table_float", "quantize", "dequantize", "unary", "widen", "clip_wide"), _elements),
     **dict.fromkeys(("add", "multiply"), _broadcast(0)),
     "binary": _broadcast(1),
     **dict.fromkeys(("max_pool", "average_pool", "global_average_pool", "pool_packed", "pool", "blend"), _outermost(0)),

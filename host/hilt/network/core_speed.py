@@ -163,7 +163,7 @@ _TRANSCENDENTAL = frozenset(("Erf", "Softplus", "Mish", "Elu", "Pow", "Selu"))
 _RECURRENT = ("LSTM", "GRU", "RNN")
 _WHOLE_IMAGE = ("global_average_pool", "GlobalAveragePool", "GlobalMaxPool")
 _ON_ONE_CORE = frozenset(
-    ("dense", "ArgMax", "ArgMin", "Cast", "Gather", "GatherElements", "ScatterND", "Tile", "Expand", "Where")
+    ("dense", "ArgMax", "ArgMin", "Gather", "GatherElements", "ScatterND", "Tile", "Expand", "Where")
 )
 _OTHERS = (6.5, 1.3)
 _MOVED = (1.5, 1.0)
@@ -214,7 +214,7 @@ def node_work(graph: Graph, node: Node) -> StepWork:
             moved += recurrence.nbytes * (int(inputs[0].shape[0]) - 1)
     shapes = [tuple(tensor.shape) for tensor in inputs]
     macs = graph.macs(node) or _float_macs(node, shapes, constants, elements)
-    return StepWork(op, elements * _window(node), moved, macs, parts=_parts(node, shapes))
+    return StepWork(op, elements * _window(node), moved, macs, parts=_parts(node, shapes, op.endswith(" int8")))
 
 
 def _tensors(graph: Graph, names: Sequence[str]) -> list[Tensor]:
@@ -233,13 +233,15 @@ def _window(node: Node) -> int:
     return math.prod(int(size) for size in node.attributes.get("kernel", node.attributes.get("kernel_shape", ())))
 
 
-def _parts(node: Node, shapes: Sequence[tuple[int, ...]]) -> int:
-    """Return how many pieces hilt_runtime.native.split can cut a node in, at most."""
+def _parts(node: Node, shapes: Sequence[tuple[int, ...]], int8: bool) -> int:
+    """Return how many pieces the native engine can cut a node in, at most; `int8`: its weights are."""
     outer = MOST_THREADS
     if node.op in _ON_ONE_CORE or not shapes:
         return 1
     if node.op in _RECURRENT:
         outer = 2 if node.attributes.get("direction") == "bidirectional" else 1
+        if node.op == "LSTM" and int8 and outer == 1 and shapes[0][0] * shapes[0][1] == 1:
+            outer = MOST_THREADS  # the units of the only step
     elif node.op in ("MatMul", "Gemm") and shapes[0]:
         outer = next((size for size in shapes[0][:-1] if size > 1), 1)
     elif node.op in ("conv2d", "Conv") and int(node.attributes.get("groups", node.attributes.get("group", 1))) > 1:

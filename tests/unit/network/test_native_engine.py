@@ -237,6 +237,19 @@ def test_recurrent_layers_of_floats_and_of_int8(
         np.testing.assert_allclose(given_, wanted, atol=2e-3)  # of the steps of data and state
 
 
+@examples
+@given(sizes, st.integers(1, 70), st.booleans(), st.booleans(), seeds)
+def test_the_only_step_of_an_lstm_in_pieces(inputs: int, hidden: int, with_bias: bool, odd: bool, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    weights, recurrence = (int8(seed + depth, 1, 4 * hidden, depth) for depth in (inputs, hidden))
+    state, cell = np.tanh(random.normal(0, 1, (2, 1, 1, hidden))).astype(np.float32)
+    bias = random.normal(0, 1, (1, 8 * hidden)).astype(np.float32) if with_bias else None
+    scales = random.normal(0, 0.01, (2, 1, 4 * hidden)).astype(np.float32)
+    read = floats(seed, 1, 1, inputs) if odd else random.normal(0, 3, (1, 1, inputs)).astype(np.float32)
+    given_ = [read, weights, recurrence, bias, None, state, cell, None, *scales]
+    assert assert_native_equals_numpy("LSTM", given_, {"hidden_size": hidden, "direction": "forward"})
+
+
 def test_sums_of_int8_weights_are_exact_however_long() -> None:
     """Rows of the most negative weight, and a state at the end of its range: their sums leave 32 bits."""
     hidden = 2100
