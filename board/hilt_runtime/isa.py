@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any, Dict, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, NamedTuple, Sequence, Tuple, Type
 
 import numpy as np
 
@@ -49,6 +49,10 @@ class FieldOverflowError(ValueError):
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
         self.field = field
+
+    def __reduce__(self) -> Tuple[Type["FieldOverflowError"], Tuple[str, str]]:
+        """Survive the way back from another process."""
+        return type(self), (self.field, str(self))
 
 
 class Sizes(NamedTuple):

@@ -58,7 +58,8 @@ def join(links: Sequence[ChainLink], sizes: Mapping[str, int], accelerator: Acce
     uops = np.concatenate([np.zeros(0, dtype=UOP), *(link.code.uops for link in links)])
     shards, owners = [], []
     begin = 0
-    for link, place in zip(links, places_of([link.code for link in links], depths), strict=True):
+    second = accelerator.formats.uop.by_name["src"].high + 1
+    for link, place in zip(links, places_of([link.code for link in links], depths, second), strict=True):
         code = _early_first(_placed(link.code, place, begin))
         uops[begin : begin + len(code.uops)] = code.uops
         begin += len(code.uops)

@@ -52,23 +52,39 @@ class Place:
         return moved.astype(elements.dtype)
 
 
-def places_of(codes: list[Code], depths: Depths) -> list[Place]:
-    """Return the place of each layer of a chain, in its order."""
+def places_of(codes: list[Code], depths: Depths, second: int) -> list[Place]:
+    """Return the place of each layer of a chain, in its order.
+
+    Args:
+        codes: The layers.
+        depths: Elements of the buffers.
+        second: Accumulators, from the first on, that the second operand of an ALU instruction can name. ISA A and B
+            name as many as there are inputs.
+    """
+    rooms = [min(depths.acc, second) if _adds_two(code) else depths.acc for code in codes]
     chooser = _Chooser(depths)
     uops = _micro_op_places(codes, depths.uop)
     chosen: dict[int, tuple[int, int, int]] = {}
     order = sorted(range(len(codes)), key=lambda number: number + 1.5 * _writes_table(codes[number]))
     for number in order:  # what writes the table takes what the layer behind it leaves
         code = codes[number]
-        chosen[number] = chooser.beside(code) if _writes_table(code) else chooser.next(code, _bias_size(code))
+        if _writes_table(code):
+            chosen[number] = chooser.beside(code, rooms[number])
+        else:
+            chosen[number] = chooser.next(code, _bias_size(code), rooms[number])
     places = []
     for number, (code, (first, loaded)) in enumerate(zip(codes, uops, strict=True)):
         inp, wgt, tiles = chosen[number]
         bias = _bias_size(code)
         behind = tiles + code.accumulators - bias
-        place = behind if behind + bias <= depths.acc else tiles - bias
+        place = behind if behind + bias <= rooms[number] else tiles - bias
         places.append(Place(first, inp, wgt, tiles, place, bias, loaded))
     return places
+
+
+def _adds_two(code: Code) -> bool:
+    """Return whether a code has ALU instructions with two operands in the accumulators."""
+    return bool(((code.records["opcode"] == Opcode.ALU) & (code.records["use_imm"] == 0)).any())
 
 
 def _writes_table(code: Code) -> bool:
@@ -123,27 +139,32 @@ class _Chooser:
         self._high = dict.fromkeys(self._held, True)
         self._instructions = 0
 
-    def next(self, code: Code, bias: int) -> tuple[int, int, int]:
-        """Return the first element of a layer's inputs, weights and output tiles; room for its bias is left."""
+    def next(self, code: Code, bias: int, room: int) -> tuple[int, int, int]:
+        """Return the first element of a layer's inputs, weights and output tiles; room for its bias is left.
+
+        Tiles and bias take none but the first `room` accumulators, unless the layer's own code does.
+        """
         inp = self._choose(MemoryType.INP, code, 0, code.used(MemoryType.INP))
         wgt = self._choose(MemoryType.WGT, code, 0, code.used(MemoryType.WGT))
-        tiles = self._choose(MemoryType.OUT, code, bias, code.accumulators - bias)
+        tiles = self._choose(MemoryType.OUT, code, bias, code.accumulators - bias, room)
         self._instructions += len(code.records)
         return inp, wgt, tiles
 
-    def beside(self, code: Code) -> tuple[int, int, int]:
+    def beside(self, code: Code, room: int) -> tuple[int, int, int]:
         """Return the same for a few elements, where neither this layer nor those beside it wait: they hold nothing."""
         inp, wgt = code.used(MemoryType.INP), code.used(MemoryType.WGT)
         sizes = zip(_HELD, (inp, wgt, code.accumulators), strict=True)
         latest = [sliding_window_view(self._held[kind], size).max(axis=1) for kind, size in sizes]
+        latest[2] = latest[2][: max(room - code.accumulators + 1, 1)]
         first, second, third = (int(np.argmin(each)) for each in latest)
         return first, second, third
 
-    def _choose(self, kind: MemoryType, code: Code, begin: int, size: int) -> int:
-        """Return the place of `size` elements that `code` has from `begin` on."""
+    def _choose(self, kind: MemoryType, code: Code, begin: int, size: int, room: int | None = None) -> int:
+        """Return the place of `size` elements that `code` has from `begin` on, among the first `room` of the buffer."""
         held = self._held[kind]
+        room = len(held) if room is None else room
         # `begin` elements beside them hold the bias.
-        low, high = 0, len(held) - size
+        low, high = (0, room - size) if size + begin <= room else (begin, begin)
         if size + begin > len(held):
             raise AssertionError("a layer's tiles and bias were lowered for a smaller buffer")
         spans, first = _spans(code.records, kind)

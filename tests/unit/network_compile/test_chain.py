@@ -11,8 +11,9 @@ import pytest
 from hilt.network.buffers import Life, one_behind_another, shared
 from hilt.schedule import Conv2d, Rejected, lower, make_tensors, space_for
 from hilt.schedule.chain import ChainLink, join
+from hilt.schedule.chain_places import places_of
 from hilt.schedule.chain_tokens import TOKEN_FLAGS, Depths, Memory, TokenError, with_tokens
-from hilt.schedule.code import code_of
+from hilt.schedule.code import Code, code_of
 from hilt.schedule.residual import with_residual
 from hilt.simulator.build import build
 from hilt.simulator.device import MemoryModel
@@ -184,3 +185,24 @@ def test_layers_share_one_load_of_micro_ops_behind_the_first_layer() -> None:
     loads = records[(records["opcode"] == Opcode.LOAD) & (records["memory_type"] == MemoryType.UOP)]
     assert loads["x_size"].tolist() == [len(code.uops), 3 * len(code.uops)]
     assert chain.lengths == [len(code.records), len(code.records), len(code.records) - 1, len(code.records) - 1]
+
+
+def test_an_alu_reaches_the_second_operand_wherever_a_layer_lies() -> None:
+    """With fewer inputs than accumulators, src of ISA A names the first of these only."""
+    uops = np.zeros(1, dtype=UOP)
+    uops["dst"] = uops["src"] = 5
+    gemm, store = instruction(Opcode.GEMM, uop_end=1, iter_out=1, iter_in=1), instruction(Opcode.STORE, **STORE)
+
+    def code(use_imm: int, accumulators: int) -> Code:
+        add = instruction(Opcode.ALU, uop_end=1, iter_out=1, iter_in=1, use_imm=use_imm)
+        last = store.copy()
+        last["sram_base"] = accumulators - 4
+        return Code(np.concatenate([gemm, add, last]), np.array([-1, -1, 0]), ["out"], uops)
+
+    depths = Depths(16, 16, 16, 32)
+    others = places_of([code(1, 8), code(1, 8), code(1, 8)], depths, 16)
+    assert {place.tiles for place in others} == {0, 24}
+    pairs = places_of([code(0, 8), code(0, 8), code(0, 8)], depths, 16)
+    assert {place.tiles for place in pairs} == {0, 8}
+    (own,) = places_of([code(0, 20)], depths, 16)
+    assert own.tiles == 0, "its own src is in reach there"

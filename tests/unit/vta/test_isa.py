@@ -1,5 +1,6 @@
 """Bits written by hand from HARDWARE.md section 2 and docs/architecture.md; and round trips of everything."""
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -254,6 +255,8 @@ def test_a_value_too_large_is_refused_by_field(fields: dict[str, int], field: st
     with pytest.raises(FieldOverflowError, match=field) as raised:
         encode(record(**fields), PYNQ_A)
     assert raised.value.field == field
+    again = pickle.loads(pickle.dumps(raised.value))
+    assert (again.field, str(again)) == (raised.value.field, str(raised.value))
 
 
 def test_a_micro_op_too_large_is_refused() -> None:
