@@ -147,9 +147,10 @@ def _quantised(
             calibration,
             shapes=read_shapes(shape),
             values=read_values(value),
-            on_step=work.counter("quantising", "steps"),
+            counting=work.counter,
         )
-    write_model(result, path)
+        work.begin(f"checking {path}")
+        write_model(result, path)
     say_text(f"{path}: outputs are {result.costs.decibels:.1f} dB above the error of quantising", err=quiet)
     return str(path)
 

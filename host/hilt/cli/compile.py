@@ -50,16 +50,17 @@ def compile_model(
 ) -> None:
     """Compile a network for a board: the parts on VTA, with their schedules, and the parts on the processor."""
     from hilt.atomic_write import atomic_write_bytes
-    from hilt.network.board_run import target_of
-    from hilt.network.compile import compile_network
-    from hilt.network.gate import check_bundle
-    from hilt.network.onnx_import import import_model
-    from hilt.network.onnx_simplify import read_fixed
-    from hilt.network.target import aimed
 
     check_folder(output)
     fixed = read_shapes(shape), read_values(value)
     with CommandWork(f"reading {model}", command=f"compile {model.name}") as work:
+        from hilt.network.board_run import target_of
+        from hilt.network.compile import compile_network
+        from hilt.network.gate import check_bundle
+        from hilt.network.onnx_import import import_model
+        from hilt.network.onnx_simplify import read_fixed
+        from hilt.network.target import aimed
+
         graph = import_model(model, *fixed)
         if measure:
             work.begin("measuring the board's processor")

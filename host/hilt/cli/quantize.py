@@ -67,13 +67,13 @@ def quantize(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Quantise a network (ONNX, TFLite) to int8 with power-of-two scales, and print the cost."""
-    from hilt.network.quantize.files import quantise_file, write_model
-
     check_folder(output)
     kept = [name for name in keep or [] if name != "auto"]
     if min_db is None and len(kept) < len(keep or []):
         min_db = _AUTO_DECIBELS
     with CommandWork(f"reading {model} and running its samples", command=f"quantize {model.name}") as work:
+        from hilt.network.quantize.files import quantise_file, write_model
+
         result = quantise_file(
             model,
             calibration,
@@ -85,9 +85,10 @@ def quantize(
             kept=kept,
             least_decibels=min_db,
             images=_images(mean, scale, layout),
-            on_step=work.counter("quantising", "steps"),
+            counting=work.counter,
         )
-    write_model(result, output)
+        work.begin(f"checking {output}")
+        write_model(result, output)
     if as_json:
         print_json(values_of(result), "quantization")
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from hilt.network.onnx_canonical import canonicalise
 from hilt.network.onnx_graph import to_model
 from hilt.network.onnx_import import import_model, import_proto
 from hilt.network.onnx_simplify import fixed_model
+from hilt.network.quantize.counting import uncounted
 from hilt.network.quantize.files import write_model
 from hilt.network.quantize.opset import lower_opset
 from hilt.network.quantize.quantizer import Quantisation, quantise
@@ -76,13 +78,35 @@ def test_digits_lose_at_most_half_a_point() -> None:
 
     result = quantise(graph, calibrating)
     accuracy = measure_accuracy(
-        graph, result.model, result.graph, Calibration(tuple({"x": image[None]} for image in unseen), labels)
+        graph,
+        result.model,
+        result.graph,
+        Calibration(tuple({"x": image[None]} for image in unseen), labels),
+        uncounted("", ""),
     )
     assert accuracy is not None
     assert accuracy.float_model > 0.97
     assert accuracy.float_model - accuracy.reference <= 0.005
     assert accuracy.float_model - accuracy.quantised_model <= 0.005
     assert_agrees(result)
+
+
+def test_every_phase_is_counted_from_its_start() -> None:
+    graph = fixed_model(zoo.make("resnet8"), "resnet8")
+    canonicalise(graph)
+    phases: dict[str, list[tuple[int, int]]] = {}
+
+    def counting(phase: str, units: str) -> Callable[[int, int], None]:
+        return lambda done, count: phases.setdefault(f"{phase}, {units}", []).append((done, count))
+
+    quantise(graph, make_calibration({"input": zoo.calibration_data("resnet8", 2)}, graph), counting=counting)
+    assert list(phases) == [
+        "fitting scales, starts", "quantising, steps", "rounding weights, layers", "measuring the loss, samples",
+        "comparing with ONNX Runtime, nodes",
+    ]  # fmt: skip
+    for steps in phases.values():
+        assert all(done <= count for done, count in steps) and sorted(steps) == sorted(set(steps))
+    assert all(steps[0][0] == 0 for phase, steps in phases.items() if phase != "quantising, steps")
 
 
 @pytest.mark.slow
@@ -383,7 +407,7 @@ def test_weights_are_rounded_by_their_effect_on_the_sums(op: str, group: int) ->
     (layer,) = regions.layers
     name, values = layer.node.name, graph.constants[layer.node.inputs[1]].astype(np.float64)
     scales.weights = {name: [3]}  # coarse steps
-    made = rounded_weights(graph, regions, scales, samples)[name]
+    made = rounded_weights(graph, regions, scales, samples, uncounted("", ""))[name]
     assert made.shape == values.shape and np.abs(made - values * 8).max() > 0.5
 
     def noise(integers: Array) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,7 +88,14 @@ class Costs:
         ]
 
 
-def measure_costs(graph: OnnxGraph, model: OnnxGraph, regions: Regions, scales: Scales, samples: HeldOut) -> Costs:
+def measure_costs(
+    graph: OnnxGraph,
+    model: OnnxGraph,
+    regions: Regions,
+    scales: Scales,
+    samples: HeldOut,
+    advance: Callable[[int, int], None],
+) -> Costs:
     """Return the loss of `model`, the quantised `graph`."""
     layers = regions.layers
     outputs = [name for name in graph.outputs if graph.dtypes.get(name) == "float32"]
@@ -96,7 +103,7 @@ def measure_costs(graph: OnnxGraph, model: OnnxGraph, regions: Regions, scales: 
     macs = sum(layer_macs(graph, layer) for layer in layers)
     count = int(np.clip(_REPORTED_MACS / max(macs, 1), 1, _REPORTED_SAMPLES))
     feeds = spread(samples.reported, count)
-    ratios = _ratios(graph, model, list(dict.fromkeys((*inner, *outputs))), feeds)
+    ratios = _ratios(graph, model, list(dict.fromkeys((*inner, *outputs))), feeds, advance)
     by_layer = []
     for layer in layers:
         before = max(_noise(ratios[name]) for name in (layer.data, layer.residual) if name in ratios)
@@ -113,12 +120,19 @@ def measure_costs(graph: OnnxGraph, model: OnnxGraph, regions: Regions, scales: 
     return Costs(tuple(by_layer), tuple(OutputCost(name, ratios[name]) for name in outputs), len(feeds), samples.unseen)
 
 
-def _ratios(graph: OnnxGraph, model: OnnxGraph, names: Sequence[str], feeds: Sequence[Feeds]) -> dict[str, float]:
+def _ratios(
+    graph: OnnxGraph,
+    model: OnnxGraph,
+    names: Sequence[str],
+    feeds: Sequence[Feeds],
+    advance: Callable[[int, int], None],
+) -> dict[str, float]:
     """Return each tensor's decibels, the mean over samples."""
     wanted = Runner(graph, names)
     given = Runner(model, [name for name in names if name not in model.inputs])
     found: dict[str, list[float]] = {name: [] for name in names}
-    for sample in feeds:
+    for done, sample in enumerate(feeds):
+        advance(done, len(feeds))
         first, second = wanted.run(sample), {**sample, **given.run(sample)}
         for name, values in found.items():
             values.append(signal_to_noise({name: first[name]}, {name: second[name]}))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from hilt.network.onnx_canonical import canonicalise
 from hilt.network.onnx_graph import OnnxGraph, load_graph, to_model
 from hilt.network.onnx_import import import_proto
 from hilt.network.onnx_simplify import fix_float
+from hilt.network.quantize.counting import Counting, uncounted
 from hilt.network.quantize.quantizer import Quantisation, quantise
 from hilt.network.tflite.convert import load_tflite
 from hilt.network.tflite.reader import SUFFIX
@@ -34,7 +35,7 @@ def quantise_file(
     kept: Collection[str] = (),
     least_decibels: float | None = None,
     images: Images | None = None,
-    on_step: Callable[[int, int], None] | None = None,
+    counting: Counting = uncounted,
 ) -> Quantisation:
     """Quantise a model, float or quantised by others.
 
@@ -49,7 +50,7 @@ def quantise_file(
         kept: Nodes that stay in float on the processor.
         least_decibels: Keep as few further layers in float as bring each output to so many decibels.
         images: The images that the quantised model reads in place of floats; the calibration data holds such images.
-        on_step: Is called during a search with steps done and allowed.
+        counting: Counts the work of each phase.
 
     Raises:
         OnnxError: The model cannot be read or has nothing for VTA.
@@ -64,7 +65,7 @@ def quantise_file(
     check_rewritten(original, graph, data.samples)
     return quantise(
         graph, data, channel_block=channel_block, search=search, kept=kept, least_decibels=least_decibels,
-        on_step=on_step, notes=notes,
+        counting=counting, notes=notes,
     )  # fmt: skip
 
 

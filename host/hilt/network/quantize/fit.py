@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from hilt.network.calibration import CalibrationError, HeldOut, spread
 from hilt.network.onnx_graph import OnnxGraph
 from hilt.network.quantize.centre import centred
+from hilt.network.quantize.counting import Counting, uncounted
 from hilt.network.quantize.equalise import RULES, equalised
 from hilt.network.quantize.keep import choose_kept
 from hilt.network.quantize.qdq import Scales
@@ -74,7 +75,7 @@ def fit(
     search: bool,
     kept: Collection[str] = (),
     least_decibels: float | None = None,
-    on_step: Callable[[int, int], None] | None = None,
+    counting: Counting = uncounted,
 ) -> Fitted:
     """Return scales for a canonical graph.
 
@@ -85,35 +86,36 @@ def fit(
         search: Improve the scales by their effect at the end of the int8 part.
         kept: Nodes that stay in float.
         least_decibels: Keep as few further layers in float as bring each output to so many; None for no further ones.
-        on_step: Is called during a search with steps done and allowed.
+        counting: Counts the work of each phase.
 
     Raises:
         CalibrationError: The data cannot be computed.
     """
-    chosen_start = _best_start(graph, samples, channel_block, kept)
+    advance = counting("quantising", "steps")
+    chosen_start = _best_start(graph, samples, channel_block, kept, counting("fitting scales", "starts"))
     best = chosen_start.start
     if least_decibels is not None:
         chosen = choose_kept(
-            best.graph, samples, least_decibels, kept=kept, channel_block=channel_block, on_step=on_step
+            best.graph, samples, least_decibels, kept=kept, channel_block=channel_block, on_step=advance
         )
         if chosen:
             kept = (*kept, *chosen)
             best = _start(best.graph, samples, channel_block, kept)
     scales = best.scales
     if search:
-        scales = best.search.improve(scales, on_step)
+        scales = best.search.improve(scales, advance)
         if scales.biases:
             scales.biases = corrected_biases(best.graph, best.regions, scales, best.statistics)
-    scales = _rounded(best, scales, samples)
+    scales = _rounded(best, scales, samples, counting("rounding weights", "layers"))
     return Fitted(best.graph, best.regions, scales, chosen_start.equalised, chosen_start.centred, tuple(kept))
 
 
-def _rounded(start: _Start, scales: Scales, samples: HeldOut) -> Scales:
+def _rounded(start: _Start, scales: Scales, samples: HeldOut, advance: Callable[[int, int], None]) -> Scales:
     """Return scales with weights rounded by their effect on the sums, if that serves the deciding samples."""
     start.search.use_constants_of(scales)
     level = start.search.measure(scales)
     fitted = spread(samples.fitted, _ROUNDING_SAMPLES)
-    candidate = replace(scales, rounded=rounded_weights(start.graph, start.regions, scales, fitted))
+    candidate = replace(scales, rounded=rounded_weights(start.graph, start.regions, scales, fitted, advance))
     if not candidate.rounded:
         return scales
     candidate.biases = corrected_biases(start.graph, start.regions, candidate, start.statistics)
@@ -121,14 +123,22 @@ def _rounded(start: _Start, scales: Scales, samples: HeldOut) -> Scales:
     return candidate if start.search.measure(candidate) > level + _LEAST_ROUNDING_GAIN else scales
 
 
-def _best_start(graph: OnnxGraph, samples: HeldOut, channel_block: int, kept: Collection[str]) -> _Candidate:
+def _best_start(
+    graph: OnnxGraph,
+    samples: HeldOut,
+    channel_block: int,
+    kept: Collection[str],
+    advance: Callable[[int, int], None],
+) -> _Candidate:
     """Return the best of the graph as it is and with its channels equalised by each rule, and of these with centring.
 
     The samples that fit the scales decide with the others, since all candidates are fitted to them alike.
     """
+    advance(0, 1 + len(RULES))
     plain = _candidate(_start(graph, samples, channel_block, kept), equalised=False, centred=False)
     best = _better(plain, _centred_ones(plain, samples, channel_block, kept))
-    for rule in RULES:
+    for done, rule in enumerate(RULES, 1):
+        advance(done, 1 + len(RULES))
         made = equalised(graph, plain.start.regions.ends, plain.start.statistics, rule)
         if made is None:
             break

@@ -17,6 +17,7 @@ from hilt.network.onnx_import import import_graph
 from hilt.network.onnx_refusals import require_computable
 from hilt.network.onnx_unrolled import unrolled
 from hilt.network.quantize.costs import Costs, measure_costs
+from hilt.network.quantize.counting import Counting, uncounted
 from hilt.network.quantize.fit import Fitted, fit
 from hilt.network.quantize.keep import require_nodes
 from hilt.network.quantize.opset import lower_opset
@@ -119,7 +120,7 @@ def quantise(
     search: bool = True,
     kept: Collection[str] = (),
     least_decibels: float | None = None,
-    on_step: Callable[[int, int], None] | None = None,
+    counting: Counting = uncounted,
     notes: Sequence[str] = (),
 ) -> Quantisation:
     """Quantise a canonical float graph.
@@ -131,7 +132,7 @@ def quantise(
         search: Improve the scales by their effect on the outputs.
         kept: Nodes that stay in float on the processor.
         least_decibels: Keep as few further layers in float as bring each output to so many decibels.
-        on_step: Is called during a search with steps done and allowed.
+        counting: Counts the work of each phase.
         notes: Facts to hand on.
 
     Raises:
@@ -148,7 +149,7 @@ def quantise(
     def made_of(given: OnnxGraph, floats: Collection[str]) -> _Int8Model:
         fitted = fit(
             given, samples, channel_block=channel_block, search=search, kept=floats, least_decibels=least_decibels,
-            on_step=on_step,
+            counting=counting,
         )  # fmt: skip
         return _int8_model(fitted, samples)
 
@@ -158,10 +159,10 @@ def quantise(
     integers = import_graph(model)
     macs = sum(layer_macs(graph, layer) for layer in regions.layers)
     compared = tuple(spread(samples.reported, int(np.clip(_COMPARED_MACS / macs, 1, _COMPARED_SAMPLES))))
-    costs = measure_costs(graph, model, regions, fitted.scales, samples)
+    costs = measure_costs(graph, model, regions, fitted.scales, samples, counting("measuring the loss", "samples"))
     model.decibels = {each.name: round(each.decibels, 2) for each in costs.layers if np.isfinite(each.decibels)}
-    agreement = compare(model, integers, compared)
-    accuracy = measure_accuracy(graph, model, integers, calibration)
+    agreement = compare(model, integers, compared, counting("comparing with ONNX Runtime", "nodes"))
+    accuracy = measure_accuracy(graph, model, integers, calibration, counting("measuring the accuracy", "samples"))
     in_float = _price(integers, (*fitted.kept, *floats))
     facts = (*notes, *said)
     return Quantisation(
@@ -235,7 +236,9 @@ def _require_finite(graph: OnnxGraph, regions: Regions) -> None:
                 raise OnnxError(f"node {layer.node.label} has NaN or infinity in {name}; export the model again")
 
 
-def compare(model: OnnxGraph, integers: Graph, samples: Sequence[Feeds]) -> Agreement:
+def compare(
+    model: OnnxGraph, integers: Graph, samples: Sequence[Feeds], advance: Callable[[int, int], None]
+) -> Agreement:
     """Compare each int8 tensor of the reference, made from ONNX Runtime's own inputs of its node, with ONNX Runtime's.
 
     Each node is computed on the values that ONNX Runtime has in front of it, so that a difference of one is counted
@@ -249,10 +252,13 @@ def compare(model: OnnxGraph, integers: Graph, samples: Sequence[Feeds]) -> Agre
     before = {name: producers[name].inputs[0] for name in names if producers[name].op == "QuantizeLinear"}
     runner = Runner(model, [*names, *(name for name in before.values() if name not in model.inputs)], optimised=False)
     differences = _Differences()
+    done, count = 0, len(samples) * len(integers.nodes)
+    advance(done, count)
     for feeds in samples:
         values = {**integers.constants, **feeds, **runner.run(feeds)}
         for node in integers.nodes:
             _compare_node(node, integers, values, before, differences)
+            advance(done := done + 1, count)
     return differences.agreement()
 
 
@@ -338,7 +344,11 @@ def _size_of(values: NDArray[Any]) -> float:
 
 
 def measure_accuracy(
-    graph: OnnxGraph, model: OnnxGraph, integers: Graph, calibration: Calibration
+    graph: OnnxGraph,
+    model: OnnxGraph,
+    integers: Graph,
+    calibration: Calibration,
+    advance: Callable[[int, int], None],
 ) -> ClassificationAccuracy | None:
     """Return the shares of samples whose largest output is their label's; None without labels."""
     labels = calibration.labels
@@ -347,7 +357,8 @@ def measure_accuracy(
     output = graph.outputs[0]
     runners = [Runner(graph, [output]), Runner(model, [output])]
     answers: list[list[int]] = [[], [], []]
-    for feeds in calibration.samples:
+    for done, feeds in enumerate(calibration.samples):
+        advance(done, len(calibration.samples))
         for place, runner in enumerate(runners):
             answers[place].append(_answer(runner.run(feeds)[output]))
         answers[2].append(_answer(evaluate(integers, feeds)[integers.outputs[0]]))

@@ -6,7 +6,7 @@ rounded one by one, and the inverse of the inputs' second moments says how the e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,11 @@ _Key = tuple[str, tuple[int, ...], int]
 
 
 def rounded_weights(
-    graph: OnnxGraph, regions: Regions, scales: Scales, samples: Sequence[Feeds]
+    graph: OnnxGraph,
+    regions: Regions,
+    scales: Scales,
+    samples: Sequence[Feeds],
+    advance: Callable[[int, int], None],
 ) -> dict[str, NDArray[np.int8]]:
     """Return the int8 weights of the layers that can be rounded so, by the name of each layer's node.
 
@@ -39,15 +43,22 @@ def rounded_weights(
     moments: dict[_Key, Floats] = {}
     runner = Runner(graph, names)
     share = max(_ROWS // max(len(samples), 1), 1)
+    done, count = 0, (len(samples) + 1) * len(layers)
     for values in runner.over(samples):
         for layer in layers:
+            advance(done, count)
             step = 2.0 ** -scales.groups[regions.groups[layer.data]]
             seen = np.clip(np.rint(values[layer.data] / step), -128, 127) * step
             moment = _moment(_windows(graph, layer, seen), share)
             key = _key(layer, scales)
             moments[key] = moments.get(key, 0.0) + moment
+            done += 1
     made = {_key(layer, scales): layer for layer in layers}
-    rounded = {key: _rounded(graph, layer, scales, moments[key]) for key, layer in made.items()}
+    rounded = {}
+    for key, layer in made.items():
+        advance(done, count)
+        rounded[key] = _rounded(graph, layer, scales, moments[key])
+        done += 1
     return {layer.node.name: rounded[_key(layer, scales)] for layer in layers}
 
 
