@@ -26,6 +26,7 @@ PACKED = frozenset(
         "add",
         "average_pool",
         "concat",
+        "depth_to_space",
         "global_average_pool",
         "max_pool",
         "multiply",

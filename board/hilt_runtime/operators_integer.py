@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 import numpy as np
 
 from hilt_runtime import functions
+from hilt_runtime.operators_lanes import concat_lanes, depth_to_space_lanes
 
 _EXACT_PRODUCTS = 1 << 10
 """int8 products (at most 2^14 each) whose sum float32 holds exactly (2^24)."""
@@ -100,7 +101,9 @@ def upsample(inputs: Inputs, attributes: Attributes) -> Any:
 
 
 def concat(inputs: Inputs, attributes: Attributes) -> Any:
-    """Join tensors along an axis."""
+    """Join tensors along an axis; packed ones along channels that are no whole blocks."""
+    if "channels" in attributes:
+        return concat_lanes(inputs, attributes)
     return np.concatenate([tensor for tensor in inputs if tensor is not None], axis=attributes["axis"])
 
 
@@ -144,7 +147,9 @@ def slice_of(start: int, end: int, step: int, size: int) -> slice:
 
 
 def depth_to_space(inputs: Inputs, attributes: Attributes) -> Any:
-    """Move blocks of channels to rows and columns."""
+    """Move blocks of channels to rows and columns, of packed tensors too."""
+    if "channels" in attributes:
+        return depth_to_space_lanes(inputs, attributes)
     data = _required(inputs, 0)
     images, channels, height, width = data.shape
     rows, columns = attributes["block"]

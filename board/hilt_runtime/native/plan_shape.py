@@ -6,6 +6,7 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
+from hilt_runtime.native.plan_lanes import concat_lanes, depth_to_space_lanes
 from hilt_runtime.native.steps import Builder, NotNativeError, broadcast, copy, merged, padded, strides_of
 from hilt_runtime.operators_integer import slice_of
 from hilt_runtime.operators_shape import TYPES
@@ -67,6 +68,8 @@ def _transpose(builder: Builder, inputs: Inputs, attributes: Attributes) -> List
 
 
 def _concat(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
+    if "channels" in attributes:
+        return concat_lanes(builder, inputs, attributes)
     parts = [part for part in inputs if part is not None]
     first = parts[0]
     axis = attributes["axis"] % first.ndim
@@ -181,6 +184,8 @@ def _pads_of(builder: Builder, inputs: Inputs, attributes: Attributes) -> Tuple[
 
 
 def _depth_to_space(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
+    if "channels" in attributes:
+        return depth_to_space_lanes(builder, inputs, attributes)
     data = inputs[0]
     images, channels, height, width = data.shape
     block = attributes.get("block") or [attributes["blocksize"]] * 2

@@ -77,7 +77,7 @@ class Aliases:
     def _concat(self, node: Node) -> bool:
         output = node.outputs[0]
         attributes = packed_attributes(self.graph, node, self.layout)
-        if attributes is None or attributes["axis"] != 1 or self._packed(output)[0] != 1:
+        if attributes is None or attributes["axis"] != 1 or "channels" in attributes or self._packed(output)[0] != 1:
             return False
         before = dict(self._within)
         taken: list[tuple[int, int]] = []

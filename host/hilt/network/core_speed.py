@@ -126,6 +126,7 @@ _PER_ELEMENT: Mapping[str, tuple[float, float]] = {
     "max_pool packed": (1.33, 1.18),
     "multiply packed": (1.13, 0.94),
     "upsample": (3.53, 2.26),
+    "lanes": (1.88, 0.72),
     "softmax": (11.24, 10.4),
     "concat": (0.25, 0.14),
     "slice": (1.5, 1.0),

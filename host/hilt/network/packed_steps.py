@@ -7,13 +7,15 @@ channel hold anything: weights of zero and the reading back leave them out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hilt.network.graph import Graph, Node
 from hilt.network.packed_layout import PackedLayout
 
 Attributes = Mapping[str, Any]
+_WORD = 4
+"""Lanes that are moved at once, at least."""
 
 
 def packed_attributes(graph: Graph, node: Node, layout: PackedLayout) -> dict[str, Any] | None:
@@ -60,8 +62,22 @@ def _concat(graph: Graph, node: Node, layout: PackedLayout) -> dict[str, Any] | 
     if any(name not in graph.tensors for name in node.inputs):
         return None
     axis = int(node.attributes["axis"]) % len(graph.tensors[node.outputs[0]].shape)
-    whole = all(graph.tensors[name].shape[1] % layout.parameters.block == 0 for name in node.inputs[:-1])
-    return {"axis": axis} if axis >= 2 or (axis == 1 and whole) else None
+    channels = [int(graph.tensors[name].shape[1]) for name in node.inputs]
+    if axis >= 2 or (axis == 1 and all(count % layout.parameters.block == 0 for count in channels[:-1])):
+        return {"axis": axis}
+    return {"axis": 1, "channels": channels} if axis == 1 and _in_lanes(channels, layout) else None
+
+
+def _in_lanes(channels: Sequence[int], layout: PackedLayout) -> bool:
+    """Return whether channels are moved by words of at least four lanes."""
+    return all(count > 0 and count % _WORD == 0 for count in (*channels, layout.parameters.block))
+
+
+def _depth_to_space(graph: Graph, node: Node, layout: PackedLayout) -> dict[str, Any] | None:
+    shape, made = (graph.tensors[name].shape for name in (node.inputs[0], node.outputs[0]))
+    if node.attributes["mode"] != "DCR" or len(shape) != 4 or not _in_lanes([int(made[1])], layout):
+        return None
+    return {**node.attributes, "channels": [int(shape[1])]}
 
 
 def _slice(graph: Graph, node: Node, layout: PackedLayout) -> dict[str, Any] | None:
@@ -99,6 +115,7 @@ _FORMS: Mapping[str, Callable[[Graph, Node, PackedLayout], dict[str, Any] | None
     "add": _elementwise,
     "average_pool": _pool,
     "concat": _concat,
+    "depth_to_space": _depth_to_space,
     "global_average_pool": _pool,
     "max_pool": _pool,
     "multiply": _elementwise,

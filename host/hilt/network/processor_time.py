@@ -8,7 +8,7 @@ are assumed, and whoever shows them says so.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hilt.network.chain_time import chain_times, chains_of
@@ -86,6 +86,8 @@ def modelled_time(core: Core, graph: Graph, manifest: Mapping[str, Any], engines
             if "packed" in step:
                 sizes = {name: manifest["buffers"][buffer]["bytes"] for name, buffer in step["packed"].items()}
                 work = packed_work(work, sizes[step["outputs"][0]], sum(sizes.values()))
+                if "channels" in step["attributes"]:
+                    work = replace(work, op="lanes")
         else:
             size = manifest["buffers"][step["buffer"]]["bytes"]
             shape = graph.tensors[step["tensor"]].shape

@@ -142,6 +142,40 @@ def test_pairs_with_broadcasting(shape: list[int], seed: int) -> None:
 
 
 @examples
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=4), st.sampled_from([(1, 16), (2, 8), (1, 32)]), seeds)
+def test_joins_and_blocks_of_lanes(fours: list[int], lanes: tuple[int, int], seed: int) -> None:
+    """Channels that are no whole blocks move in VTA's layout as they do in the plain one."""
+    (batch, block), channels = lanes, [4 * each for each in fours]
+
+    def packed(data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        made = np.zeros((2, -(-data.shape[1] // block), 3, 5, batch, block), np.int8)
+        pack(data, made)
+        return made
+
+    parts = [int8(seed + place, 2 * batch, count, 3, 5) for place, count in enumerate(channels)]
+    given_, joined = [packed(part) for part in parts], np.concatenate(parts, axis=1)
+    attributes: dict[str, Any] = {"axis": 1, "channels": channels}
+    made = operators.run("concat", given_, attributes)[0]
+    np.testing.assert_array_equal(unpack(made, list(joined.shape)), joined)
+    assert assert_native_equals_numpy("concat", given_, attributes)
+    wide, attributes = int8(seed, 2 * batch, 6 * channels[0], 3, 5), {"block": [2, 3], "mode": "DCR"}
+    spread = operators.run("depth_to_space", [wide], attributes)[0]
+    attributes["channels"] = [6 * channels[0]]
+    made = operators.run("depth_to_space", [packed(wide)], attributes)[0]
+    np.testing.assert_array_equal(unpack(made, list(spread.shape)), spread)
+    assert assert_native_equals_numpy("depth_to_space", [packed(wide)], attributes)
+
+
+def test_lanes_that_its_inputs_do_not_have_are_refused() -> None:
+    data = int8(0, 1, 2, 3, 5, 1, 16)
+    for channels in ([16], [33], [-1], [10**15], [24, 24], []):
+        with pytest.raises(ValueError, match="channels"):
+            operators.run("concat", [data], {"axis": 1, "channels": channels})
+        with pytest.raises(NotNativeError, match="channels"):
+            run_operator(library(), "concat", [data], {"axis": 1, "channels": channels})
+
+
+@examples
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=5), seeds)
 def test_choices_with_broadcasting(shape: list[int], seed: int) -> None:
     random = np.random.default_rng(seed)
