@@ -132,15 +132,16 @@ class LatencyCurve(Container):
         colour = Color.parse(self.app.theme_variables["primary"]).rgb
         last = max(self._trials, 1)
         highest = self._highest()
+        # What is drawn later covers: the best line stays seen where it reaches the bound.
+        if self._bound:
+            red = Color.parse(self.app.theme_variables["error"]).rgb
+            plot.plt.plot([0, last], [self._bound, self._bound], marker="┄", color=red)
         points = _thinned([point for point in self._all if point[1] <= highest])
         if points:
             grey = Color.parse(self.app.theme_variables["foreground"]).blend(Color.parse("black"), 0.4).rgb
             plot.plt.scatter(*map(list, zip(*points, strict=True)), marker="dot", color=grey)
         shown = [(ordinal, latency) for ordinal, latency in zip(ordinals, latencies, strict=True) if latency <= highest]
         plot.plt.plot(*map(list, zip(*shown, strict=True)), marker="braille", color=colour)
-        if self._bound:
-            red = Color.parse(self.app.theme_variables["error"]).rgb
-            plot.plt.plot([0, last], [self._bound, self._bound], marker="┄", color=red)
         plot.plt.yscale(self._axis())
         self.border_title = self._title()
         above = sum(latency > highest for _, latency in (self._all or self._points))
