@@ -13,7 +13,12 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hilt.store import Campaign, Run, Store
 
 WORKLOAD = "resnet18.C5"
 BOARD = "virtual:pynq"
@@ -26,19 +31,25 @@ def main(folder: Path) -> None:
     for tuner, seed in (("random", 1), ("random", 2), ("ga", 1)):
         _hilt("tune", WORKLOAD, "--board", BOARD, "--tuner", tuner, "--trials", "120", "--seed", str(seed))
     _hilt("report", "last", "--html", str(folder / "report.html"))
-    asyncio.run(_screens(folder))
+    keys = (("2", "run"), ("4", "space"), ("7", "runs"), ("n", "new-run"))
+    asyncio.run(_screens(folder, lambda store: store.runs(1)[0], keys))
     _campaign_report(folder)
+    asyncio.run(_screens(folder, lambda store: store.campaigns()[0], (("1", "campaign"), ("8", "network"))))
 
 
 def _campaign_report(folder: Path) -> None:
-    """Tune ResNet-8 on a virtual board, and write the campaign's report."""
+    """Quantise ResNet-8, tune it on a virtual board, and write the campaign's report."""
+    import numpy as np
     import onnx
 
     from hilt.network import zoo
 
     model = folder / "resnet8.onnx"
+    data = folder / "resnet8.npz"
     onnx.save(zoo.make("resnet8"), str(model))
-    _hilt("campaign", str(model), "--board", BOARD, "--budget", "60", "--output", str(folder / "campaign"))
+    np.savez(data, input=zoo.calibration_data("resnet8", 8))
+    words = ("campaign", str(model), "--calibration", str(data), "--board", BOARD, "--budget", "60")
+    _hilt(*words, "--output", str(folder / "campaign"))
     _hilt("report", "last", "--static", "--html", str(folder / "campaign-report.html"))
 
 
@@ -46,18 +57,17 @@ def _hilt(*arguments: str) -> None:
     subprocess.run([Path(sys.executable).with_name("hilt"), *arguments], check=True, stdout=subprocess.DEVNULL)
 
 
-async def _screens(folder: Path) -> None:
-    """Write an SVG of each screen of the newest run."""
+async def _screens(folder: Path, record: Callable[[Store], Run | Campaign], keys: Sequence[tuple[str, str]]) -> None:
+    """Write an SVG of each screen of a run or campaign; `keys`: of (key, the picture's name)."""
     from hilt import paths
     from hilt.store import Store, database_path
     from hilt.tui.app import HiltApp
 
     with Store(database_path(paths.home())) as store:
-        newest = store.runs(1)[0]
-        app = HiltApp(paths.home(), store, newest)
+        app = HiltApp(paths.home(), store, record(store))
         async with app.run_test(size=SIZE) as pilot:
             await pilot.pause(4.0)
-            for key, name in (("2", "run"), ("4", "space"), ("7", "runs"), ("n", "new-run")):
+            for key, name in keys:
                 await pilot.press(key)
                 await pilot.pause(4.0)
                 # Without Textual's fonts, which a viewer would fetch from another server.
