@@ -46,7 +46,7 @@ unit: export PYTEST_DISABLE_PLUGIN_AUTOLOAD := 1
 unit: setup  ## the quick tests: no Verilator, no SSH, no terminal UI, nothing slow (a minute on two cores)
 	$(HOST)/bin/pytest -p xdist.plugin -p pytest_asyncio.plugin -p pytest_timeout -p _hypothesis_pytestplugin \
 	    --numprocesses 2 --dist loadfile -m "not rtl and not ssh and not tui and not slow" \
-	    --processor-budget 120 tests/unit --ignore tests/unit/tui
+	    --processor-budget 120 tests/unit tests/experiments --ignore tests/unit/tui
 
 lint: setup  ## style of Python and RTL, types, and that the board's code runs on Python 3.8
 	$(HOST)/bin/ruff check .

@@ -141,7 +141,7 @@ def _run(folder: Path, tests: Sequence[str], traced: Path | None) -> None:
         for descriptor in (0, 1, 2):
             os.dup2(nothing, descriptor)
         os.chdir(folder)
-        paths = [str(folder / "host"), str(folder / "board"), str(folder)]
+        paths = [str(folder / "host"), str(folder / "board"), str(folder / "experiments"), str(folder)]
         sys.path[:0] = paths
         os.environ["PYTHONPATH"] = os.pathsep.join(paths)
         sys.dont_write_bytecode = True

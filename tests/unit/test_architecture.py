@@ -77,7 +77,7 @@ def test_the_host_knows_only_the_boards_formats(path: Path) -> None:
             assert name.startswith(("hilt_board.protocol", "hilt_board.bitfile")), f"{path} imports {name}"
 
 
-EXPERIMENTS = ROOT / "host" / "hilt_experiments"
+EXPERIMENTS = ROOT / "experiments" / "hilt_experiments"
 CALLERS_OF_EXPERIMENTS = {"cli/bench.py", "cli/dataset.py", "cli/dataset_files.py", "cli/glimpse.py"}
 
 
@@ -110,7 +110,7 @@ def test_the_wheel_of_hilt_holds_no_experiments() -> None:
         "board/hilt_runtime",
         "board/hilt_virtual_board",
     ]
-    beside = tomllib.loads((EXPERIMENTS / "pyproject.toml").read_text())["project"]
+    beside = tomllib.loads((EXPERIMENTS.parent / "pyproject.toml").read_text())["project"]
     version = project["project"]["version"]
     assert beside["version"] == version and f"hilt=={version}" in beside["dependencies"]
     assert project["project"]["optional-dependencies"]["experiments"] == [f"{beside['name']}=={version}"]

@@ -14,7 +14,7 @@ import pytest
 from .parsed import nodes, parsed
 
 ROOT = Path(__file__).parents[2]
-SOURCES = sorted(chain((ROOT / "host").rglob("*.py"), (ROOT / "board").rglob("*.py")))
+SOURCES = sorted(chain.from_iterable((ROOT / folder).rglob("*.py") for folder in ("host", "experiments", "board")))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
 

@@ -16,5 +16,5 @@ def require_experiments(command: str) -> None:
     if find_spec(PACKAGE) is None:
         raise ExperimentsExtraError(
             f"`{command}` needs the package hilt-experiments: pip install 'hilt[experiments]', "
-            "or from a clone: pip install host/hilt_experiments"
+            "or from a clone: pip install ./experiments"
         )

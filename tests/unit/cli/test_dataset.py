@@ -112,7 +112,7 @@ def test_without_the_extra_a_command_names_it(
     assert run(arguments) == 2
     assert capsys.readouterr().err == (
         f"hilt: `{command}` needs the package hilt-experiments: pip install 'hilt[experiments]', "
-        "or from a clone: pip install host/hilt_experiments\n"
+        "or from a clone: pip install ./experiments\n"
     )
 
 

@@ -39,7 +39,7 @@ def test_every_fault_has_a_text() -> None:
     assert FAULTS.keys() == {code.value for code in FaultCode if code is not FaultCode.NONE}
 
 
-PRODUCT = sorted(path for folder in ("board", "host") for path in (ROOT / folder).rglob("*.py"))
+PRODUCT = sorted(path for folder in ("board", "experiments", "host") for path in (ROOT / folder).rglob("*.py"))
 
 
 def test_registers_are_defined_once() -> None:

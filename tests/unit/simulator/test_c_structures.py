@@ -30,7 +30,7 @@ def test_the_costs_are_those_of_the_header_and_of_the_hosts_parameters() -> None
 
 def test_each_structure_is_defined_once() -> None:
     root = paths.hls_directory().parent
-    sources = [path for folder in ("board", "host") for path in (root / folder).rglob("*.py")]
+    sources = [path for folder in ("board", "experiments", "host") for path in (root / folder).rglob("*.py")]
     text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
     assert text.count('("bandwidth_numerator", ctypes') == 1
     assert text.count("ctypes.c_double) for ") == 1

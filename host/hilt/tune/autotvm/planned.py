@@ -21,21 +21,12 @@ from hilt.tune.untried import Untried
 Ints = npt.NDArray[np.int64]
 
 
-def diversity_objective(scores: npt.NDArray[np.floating], positions: Ints, weight: float) -> float:
-    """Return L(S) of the whole set.
-
-    It is the sum of the scores (n,), larger is better, plus `weight` for each different value of each knob among the
-    `positions` (n, knobs).
-    """
-    covered = sum(len(np.unique(column)) for column in positions.T)
-    return float(scores.sum() + weight * covered)
-
-
 def pick_diverse(scores: npt.NDArray[np.floating], positions: Ints, count: int, weight: float) -> Ints:
     """Return the rows of up to `count` candidates in the order of their choice.
 
-    Each row adds the most to L(S) of those before it; among equals the first is taken. The greedy choice is within
-    1 - 1/e of the best set if no score is negative (Nemhauser et al., 1978).
+    L(S) of a set is the sum of its scores (n,), larger is better, plus `weight` for each different value of each knob
+    among its `positions` (n, knobs). Each row adds the most to L(S) of those before it; among equals the first is
+    taken. The greedy choice is within 1 - 1/e of the best set if no score is negative (Nemhauser et al., 1978).
     """
     count = min(count, len(scores))
     gains = scores.astype(np.float64)

@@ -44,9 +44,3 @@ class BlueprintEncoder:
     def encode(self, figures: Floats) -> Floats:
         """Return the Blueprint (..., size) of figures (..., figures)."""
         return np.asarray((figures - self.mean) / self.scale @ self.components.T)
-
-    def information_loss(self, figures: Floats) -> float:
-        """Return the root mean square of the reconstruction error, over that of the standardised figures."""
-        standard = (figures - self.mean) / self.scale
-        lost = standard - self.encode(figures) @ self.components
-        return float(np.sqrt(np.mean(lost**2) / np.mean(standard**2)))

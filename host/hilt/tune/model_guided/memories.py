@@ -10,9 +10,6 @@ from hilt.vta.accelerator import Accelerator
 
 Floats = npt.NDArray[np.float64]
 
-COORDINATES = ("log read latency", "log write latency", "log slowdown of bandwidth")
-"""The coordinates. The last is the bus width over the memory's bytes a cycle, as a logarithm: 0 or more."""
-
 _READ_SECONDS = 0.32e-6
 """Latency from an accelerator in programmable logic to DRAM and back; writes are acknowledged in half of it."""
 PRIOR_DEVIATION = np.array([0.7, 0.7, 0.5])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilt.tune.autotvm.planned import diversity_objective, pick_diverse
+from hilt.tune.autotvm.planned import pick_diverse
 from hilt.tune.autotvm.trees import AutoTVMOptions, trees_tuner
 
 from .. import conformance
@@ -34,7 +34,6 @@ def test_greedy_is_within_its_bound_of_the_best_set_and_each_step_is_the_best_on
     picked = pick_diverse(scores, positions, count, weight).tolist()
     count = min(count, rows)
     assert len(set(picked)) == count
-    assert diversity_objective(scores[picked], positions[picked], weight) == pytest.approx(worth(tuple(picked)))
     for place in range(count):
         before = tuple(picked[:place])
         steps = [worth((*before, row)) for row in range(rows) if row not in before]

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hilt.tune.metrics import pairwise_accuracy, rmse
-from hilt.tune.ml2tuner.evaluation import HYPERPARAMETERS, Model, TooFewRecordsError, features_and_labels
 from hilt.tune.ml2tuner.features import Hidden
 from hilt.tune.ml2tuner.hyperparameters import Hyperparameters
 from hilt.tune.ml2tuner.models import Trees
 from hilt.tune.ml2tuner.records import Records
 from hilt.tune.problem import TuningProblem
+from hilt_experiments.ml2tuner_models import HYPERPARAMETERS, Model, TooFewRecordsError, features_and_labels
 
 GRID: Mapping[str, Sequence[float]] = {
     "max_depth": tuple(range(3, 16)),

@@ -5,14 +5,13 @@ import pytest
 
 from hilt.trial import Outcome
 from hilt.tune import Feedback
-from hilt.tune.ml2tuner.evaluation import TooFewRecordsError, features_and_labels, hidden_gain, importances
 from hilt.tune.ml2tuner.features import Hidden
-from hilt.tune.ml2tuner.grid_search import GRID, OBJECTIVES, compare_objectives, cross_validate, grid_search
 from hilt.tune.ml2tuner.hyperparameters import PERFORMANCE, Hyperparameters
 from hilt.tune.ml2tuner.models import Trees
 from hilt.tune.ml2tuner.records import Records
-
-from .problems import PROBLEM, latencies, records
+from hilt_experiments.ml2tuner_grid import GRID, OBJECTIVES, compare_objectives, cross_validate, grid_search
+from hilt_experiments.ml2tuner_models import TooFewRecordsError, features_and_labels, hidden_gain, importances
+from tests.unit.tune.ml2tuner.problems import PROBLEM, latencies, records
 
 EVERY = np.arange(len(PROBLEM.space))
 

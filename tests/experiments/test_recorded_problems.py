@@ -19,7 +19,7 @@ from hilt_experiments.recorded_problems import RecordedProblem, replays
 from hilt_experiments.replay import Protocol, replay
 from hilt_experiments.restricted import RestrictedTuner
 
-HOW_TO = Path(__file__).parents[3] / "docs" / "how-to" / "datasets.md"
+HOW_TO = Path(__file__).parents[2] / "docs" / "how-to" / "datasets.md"
 KNOBS = {"tile": [1, 2, 4, 8, 16, 32], "unroll": [1, 2, 4, 8], "layout": ["nchw", "nhwc"], "threads": [32, 64, 128]}
 
 

@@ -15,14 +15,14 @@ import numpy.typing as npt
 
 from hilt.measure.dataset import DatasetKey
 from hilt.tune.metrics import geometric_mean
-from hilt.tune.ml2tuner.evaluation import Model, hidden_gain, importances
 from hilt.tune.ml2tuner.features import Hidden
-from hilt.tune.ml2tuner.grid_search import GRID, compare_objectives, cross_validate, points_of
 from hilt.tune.ml2tuner.records import Records
 from hilt_experiments.bench import Bench
 from hilt_experiments.contenders import Contender
 from hilt_experiments.curves import convergence_rows, draw_curves, trials_to_reach
 from hilt_experiments.datasets import ML2_BOARDS, RESNET18, dataset_of, ml2_subject
+from hilt_experiments.ml2tuner_grid import GRID, compare_objectives, cross_validate, points_of
+from hilt_experiments.ml2tuner_models import Model, hidden_gain, importances
 from hilt_experiments.problem import SharedTuningProblem
 from hilt_experiments.replay import Protocol
 from hilt_experiments.runs import Runs
