@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from hilt.network.onnx_graph import OnnxGraph, OnnxNode, infer_shapes, new_const
 from hilt.network.onnx_layouts import cancel_layouts
 from hilt.network.onnx_look_up import fold_into_tables, look_up_one_hot
 from hilt.network.onnx_means import means_by_powers
+from hilt.network.onnx_phases import filter_by_phases
 from hilt.network.onnx_products import plain_product
 from hilt.network.onnx_sinking import move_reshapes_back
 from hilt.network.onnx_slices import part_joined
@@ -42,11 +44,13 @@ def canonicalise(graph: OnnxGraph) -> None:
     for rewrite in (
         _reshapes,
         _splits,
+        _nested_joins,
         _squares,
         plain_product,
         _means,
         _flat_windows,
         _pads,
+        filter_by_phases,
         _wide_pads,
         _whole_pads,
         _whole_sizes,
@@ -104,6 +108,38 @@ def _splits(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
         slices.append(OnnxNode(f"{node.name}.{place}", "Slice", [node.inputs[0], *bounds], [output]))
         start = end
     return slices
+
+
+def _nested_joins(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
+    """Let a Concat join what a Concat in front of it joins, where nothing else reads that one."""
+    if node.op != "Concat":
+        return None
+    inputs = _joined(graph, node, len(graph.shape(node.outputs[0])), graph.producers(), graph.consumers())
+    return None if inputs == list(node.inputs) else [replace(node, inputs=inputs)]
+
+
+def _joined(
+    graph: OnnxGraph,
+    node: OnnxNode,
+    rank: int,
+    producers: Mapping[str, OnnxNode],
+    consumers: Mapping[str, Sequence[OnnxNode]],
+) -> list[str]:
+    """Return the tensors that a Concat joins, those of such Concats in front of it in their place."""
+    found: list[str] = []
+    for name in node.inputs:
+        maker = producers.get(name)
+        alone = len(consumers.get(name, [])) == 1 and name not in graph.outputs
+        if (
+            maker is None
+            or maker.op != "Concat"
+            or not alone
+            or (maker.attributes["axis"] - node.attributes["axis"]) % rank
+        ):
+            found.append(name)
+        else:
+            found += _joined(graph, maker, rank, producers, consumers)
+    return found
 
 
 def _squares(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:

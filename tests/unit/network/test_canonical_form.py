@@ -516,3 +516,41 @@ def test_pads_that_no_load_holds_are_a_pad_in_front() -> None:
     assert assert_same(model, {"x": normal(1, 4, 3, 40)}) == {"Pad": 1, "Conv": 1}
     (conv,) = (node for node in canonical(model).nodes if node.op == "Conv")
     assert conv.attributes["pads"] == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(("taps", "stride"), [(256, 2), (33, 1), (100, 16), (64, 4)])
+@pytest.mark.parametrize(("length", "pads"), [(1000, [0, 0]), (333, [3, 70]), (517, [128, 127])])
+def test_a_long_filter_is_a_convolution_of_blocks(taps: int, stride: int, length: int, pads: list[int]) -> None:
+    node = helper.make_node("Conv", ["x", "w", "b"], ["y"], strides=[stride], pads=pads)
+    model = model_of([node], {"x": (1, 1, length)}, {"w": normal(1, 1, taps), "b": normal(1)})
+    assert_same(model, {"x": normal(1, 1, length)})
+    graph = canonical(model)
+    (conv,) = (each for each in graph.nodes if each.op == "Conv")
+    phases, block, _, count = graph.constants[conv.inputs[1]].shape
+    assert (phases, block, count) == (16 // stride, 16, -(-(taps + 16 - stride) // 16))
+
+
+@pytest.mark.parametrize(
+    ("weights", "attributes"),
+    [((1, 1, 20), {}), ((2, 1, 64), {}), ((1, 1, 64), {"strides": [3]}), ((1, 1, 64), {"dilations": [2]})],
+)
+def test_other_filters_stay(weights: tuple[int, ...], attributes: dict[str, Any]) -> None:
+    node = helper.make_node("Conv", ["x", "w"], ["y"], **attributes)
+    graph = canonical(model_of([node], {"x": (1, 1, 400)}, {"w": normal(*weights)}))
+    assert graph.constants[next(each for each in graph.nodes if each.op == "Conv").inputs[1]].shape[1] == 1
+
+
+def test_joins_of_joins_are_one() -> None:
+    nodes = [
+        helper.make_node("Concat", ["a", "b"], ["one"], axis=1),
+        helper.make_node("Concat", ["b", "one"], ["two"], axis=-2),
+        helper.make_node("Concat", ["two", "c"], ["three"], axis=1),
+        helper.make_node("Concat", ["c", "c"], ["wide"], axis=2),
+        helper.make_node("Relu", ["three"], ["y"]),
+        helper.make_node("Relu", ["wide"], ["z"]),
+    ]
+    shapes = {name: (1, size, 6) for name, size in (("a", 2), ("b", 3), ("c", 4))}
+    operators = assert_same(
+        model_of(nodes, shapes, {}, ["y", "z"]), {name: normal(*shape) for name, shape in shapes.items()}
+    )
+    assert operators["Concat"] == 2

@@ -78,6 +78,29 @@ def a_constant_output(n: Numbers) -> Any:
     return model_of(nodes, {"x": (1, 3, 6, 6), "unread": (1, 2)}, {"w": n(8, 3, 3, 3), "k": n(3)}, ("y", "z"))
 
 
+def long_filters(n: Numbers) -> Any:
+    nodes = [
+        node("Conv", ["x", "w"], ["a"], strides=[2], pads=[20, 7]),
+        node("Conv", ["a", "w2", "b2"], ["b"], strides=[4]),
+        node("Conv", ["a", "w3"], ["c"], strides=[16]),
+        node("Concat", ["b", "c"], ["y"], axis=2),
+    ]
+    return model_of(nodes, {"x": (1, 1, 500)}, {"w": n(1, 1, 64), "w2": n(1, 1, 40), "b2": n(1), "w3": n(1, 1, 33)})
+
+
+def half_filled_lanes(n: Numbers) -> Any:
+    nodes = [
+        node("Conv", ["x", "w"], ["a"], pads=[1] * 4),
+        node("Conv", ["x", "w2"], ["b"], pads=[1] * 4),
+        node("Concat", ["a", "b", "a"], ["c"], axis=1),
+        node("Conv", ["c", "w3"], ["d"]),
+        node("DepthToSpace", ["d"], ["e"], blocksize=2),
+        node("Conv", ["e", "w4"], ["y"]),
+    ]
+    constants = {"w": n(24, 16, 3, 3), "w2": n(20, 16, 3, 3), "w3": n(48, 68, 1, 1), "w4": n(8, 12, 3, 3)}
+    return model_of(nodes, {"x": (1, 16, 9, 7)}, constants)
+
+
 def an_empty_part(n: Numbers) -> Any:
     constants = {"w": n(8, 3, 3, 3), "none": np.array([0]), "axis": np.array([1]), "v": n(4, 8, 1, 1)}
     nodes = [
@@ -233,7 +256,7 @@ def a_constant_on_the_left(n: Numbers) -> Any:
 
 MODELS: list[Callable[[Numbers], Any]] = [
     a_class_token, a_constant_joined, a_constant_on_the_left, a_larger_output_shape, a_scalar_at_the_end,
-    doubled_to_odd_sizes, an_empty_part, a_constant_output,
+    doubled_to_odd_sizes, an_empty_part, half_filled_lanes, long_filters, a_constant_output,
     a_state_alone, means_of_odd_windows, microsofts_operators, names_that_hurt,
     lines_of_one_pixel, one_dimension, padding_alone, places_as_input, seventeen_channels, transposed, uneven_pads,
 ]  # fmt: skip
