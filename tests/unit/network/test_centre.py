@@ -144,10 +144,16 @@ def test_values_that_a_function_makes_alike_take_no_steps() -> None:
 
 
 @pytest.mark.parametrize("reader", [{"pads": [1] * 4}, {"auto_pad": "SAME_UPPER"}])
-def test_a_tensor_of_a_layer_that_pads_stays(reader: dict[str, Any]) -> None:
-    _, _, shifts, made = parts(network(("Relu", ["s"], "r"), ("Conv", ["r", "k"], "y", reader)))
-    assert made is None
-    assert not any(shift.changes for shift in shifts.values())
+def test_no_constant_is_taken_off_what_a_layer_pads(reader: dict[str, Any]) -> None:
+    """A factor may be: zeros stay zeros."""
+    graph, _, shifts, made = parts(network(("Relu", ["s"], "r"), ("Conv", ["r", "k"], "y", reader)))
+    assert not any(shift.taken.any() for shift in shifts.values())
+    assert made is not None
+    assert shifts["r"].factor != 1
+    (feeds,) = images(1, 7)
+    np.testing.assert_allclose(
+        Runner(made, ["y"]).run(feeds)["y"], Runner(graph, ["y"]).run(feeds)["y"], rtol=1e-3, atol=1e-5
+    )
 
 
 def test_a_tensor_that_the_caller_reads_stays() -> None:

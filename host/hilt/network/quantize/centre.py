@@ -10,7 +10,7 @@ A layer that pads its input reads zeros beside it, so the tensors of such layers
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,29 +48,43 @@ def _shifted(graph: OnnxGraph, regions: Regions, shifts: Mapping[str, Shift]) ->
     outputs = {layer.output: layer for layer in regions.layers}
     roots = expression_roots(graph, set(regions.tensors), outputs)
     for layer in regions.layers:
-        _shift_biases(made, layer, copies[id(layer.node)], shifts)
+        _shift_layer(made, layer, copies[id(layer.node)], shifts)
     for name, shift in shifts.items():
         if not shift.changes:
             continue
         if name in outputs:
             _shift_clips(made, name, shift, producers)
         elif producers[name].op not in MOVES:
-            _put_behind(made, producers[name], name, "Add", [-shift.taken])
+            _shift_results(made, producers[name], name, shift)
         readers = [node for node in graph.nodes if roots.get(node.outputs[0]) == name and name in node.inputs]
         if readers:
             _restore(made, name, shift, [copies[id(node)] for node in readers])
     return made
 
 
-def _shift_biases(graph: OnnxGraph, layer: LayerRegion, node: OnnxNode, shifts: Mapping[str, Shift]) -> None:
-    """Let a layer's bias take up what its data and its residual lack, and take off its output's constant."""
-    change = _lost(graph.constants[node.inputs[1]], node, shifts[layer.data].taken) - shifts[layer.output].taken
+def _shift_results(graph: OnnxGraph, maker: OnnxNode, name: str, shift: Shift) -> None:
+    """Shift the results of an expression."""
+    if shift.factor != 1:
+        _put_behind(graph, maker, name, "Mul", [shift.factor])
+    if shift.taken != 0:
+        _put_behind(graph, maker, maker.outputs[0], "Add", [-float(shift.taken)])
+
+
+def _shift_layer(graph: OnnxGraph, layer: LayerRegion, node: OnnxNode, shifts: Mapping[str, Shift]) -> None:
+    """Let a layer's weights and bias take up the shifts of its data, its residual and its output."""
+    read, made = shifts[layer.data], shifts[layer.output]
+    weights = graph.constants[node.inputs[1]]
+    change = _lost(weights, node, read.taken) - made.taken
     if layer.residual:
         change = change + shifts[layer.residual].taken
-    if np.any(change != 0):
-        count = graph.constants[node.inputs[1]].shape[1 if node.op == "ConvTranspose" else 0]
-        old = graph.constants[node.inputs[2]].reshape(-1) if len(node.inputs) > 2 and node.inputs[2] else np.zeros(1)
-        bias = np.broadcast_to(old.astype(np.float64) + change, (count,)).astype(np.float32)
+    if made.factor != read.factor:
+        scaled = (weights * (made.factor / read.factor)).astype(np.float32)
+        node.inputs[1] = new_constant(graph, f"{node.name}.centred", scaled)
+    has_bias = len(node.inputs) > 2 and bool(node.inputs[2])
+    if np.any(change != 0) or (has_bias and made.factor != 1):
+        count = weights.shape[1 if node.op == "ConvTranspose" else 0]
+        old = graph.constants[node.inputs[2]].reshape(-1) if has_bias else np.zeros(1)
+        bias = np.broadcast_to((old.astype(np.float64) + change) * made.factor, (count,)).astype(np.float32)
         node.inputs[2:] = [new_constant(graph, f"{node.name}.centred_bias", bias)]
 
 
@@ -86,37 +100,36 @@ def _lost(weights: NDArray[Any], node: OnnxNode, taken: NDArray[np.float64]) -> 
 
 
 def _shift_clips(graph: OnnxGraph, name: str, shift: Shift, producers: Mapping[str, OnnxNode]) -> None:
-    """Let a layer's clips clip values that a constant is taken off; clip those that no reader tells apart."""
+    """Let a layer's clips clip shifted values; clip those that no reader tells apart."""
     clip = producers[name]
     while clip.op in ("Relu", "Clip"):
-        bounds = [graph.constants[each] if each else None for each in [*clip.inputs[1:3], "", ""][:2]]
+        bounds = [float(graph.constants[each]) if each else None for each in [*clip.inputs[1:3], "", ""][:2]]
         if clip.op == "Relu":
-            bounds, clip.op, clip.attributes = [np.zeros(()), None], "Clip", {}
-        clip.inputs[1:] = [_constant(graph, clip.name, None if each is None else each - shift.taken) for each in bounds]
+            bounds, clip.op, clip.attributes = [0.0, None], "Clip", {}
+        clip.inputs[1:] = [_bound(graph, clip.name, None if each is None else shift.of(each)) for each in bounds]
         clip = producers[clip.inputs[0]]
     if shift.low > -np.inf or shift.high < np.inf:
-        ends = [np.asarray(each - shift.taken) if np.isfinite(each) else None for each in (shift.low, shift.high)]
+        ends = [shift.of(each) if np.isfinite(each) else None for each in (shift.low, shift.high)]
         _put_behind(graph, producers[name], name, "Clip", ends)
 
 
-def _constant(graph: OnnxGraph, stem: str, value: NDArray[Any] | None) -> str:
+def _bound(graph: OnnxGraph, stem: str, value: float | None) -> str:
     """Return the name of a new scalar; empty for none."""
-    return "" if value is None else new_constant(graph, f"{stem}.centre", np.asarray(value, np.float32).reshape(()))
+    return "" if value is None else new_constant(graph, f"{stem}.centre", np.array(value, np.float32))
 
 
-def _put_behind(graph: OnnxGraph, maker: OnnxNode, name: str, op: str, scalars: list[NDArray[Any] | None]) -> None:
+def _put_behind(graph: OnnxGraph, maker: OnnxNode, name: str, op: str, scalars: Sequence[float | None]) -> None:
     """Put an operator behind the maker of a tensor; its readers read the result by the same name."""
     raw = _like(graph, name, f"{name}.uncentred")
     maker.outputs[maker.outputs.index(name)] = raw
-    _insert(
-        graph, OnnxNode(f"{raw}.{op.lower()}", op, [raw, *(_constant(graph, raw, each) for each in scalars)], [name])
-    )
+    _insert(graph, OnnxNode(f"{raw}.{op.lower()}", op, [raw, *(_bound(graph, raw, each) for each in scalars)], [name]))
 
 
-def _restore(graph: OnnxGraph, name: str, shift: Shift, readers: list[OnnxNode]) -> None:
-    """Let expressions of a tensor add the constant again."""
-    whole = _like(graph, name, f"{name}.whole")
-    _insert(graph, OnnxNode(f"{whole}.add", "Add", [name, _constant(graph, whole, shift.taken)], [whole]))
+def _restore(graph: OnnxGraph, name: str, shift: Shift, readers: Sequence[OnnxNode]) -> None:
+    """Let expressions of a tensor take back its shift."""
+    scaled, whole = _like(graph, name, f"{name}.scaled"), _like(graph, name, f"{name}.whole")
+    _insert(graph, OnnxNode(scaled, "Mul", [name, _bound(graph, scaled, 1 / shift.factor)], [scaled]))
+    _insert(graph, OnnxNode(whole, "Add", [scaled, _bound(graph, whole, float(shift.taken))], [whole]))
     for reader in readers:
         reader.inputs = [whole if each == name else each for each in reader.inputs]
 

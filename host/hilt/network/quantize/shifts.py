@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,10 @@ _NONE, _UNIFORM, _BY_CHANNEL = range(3)
 """What readers allow to be taken off a tensor: nothing, one constant, or one for each channel."""
 _LARGEST_EXCESS = 1.1
 """Channels that are centred may exceed int8's range by a tenth, which is clipped."""
-_LEAST_GAIN = 0.6
-"""A group is shifted if that leaves so much of its error at most."""
+_LEAST_GAIN = 0.8
+"""A group is changed if that leaves so much of its error at most."""
+_STEPS = 2.0 ** (np.arange(-6, 13) / -8)
+"""Steps that are tried, by the one that serves best without a change; whole octaves alone where no factor passes."""
 _GRID = 4096
 """Places at which an expression is computed to find where it is flat."""
 _LEAST_FLAT = _GRID // 32
@@ -28,22 +30,28 @@ _LEAST_FLAT = _GRID // 32
 
 @dataclass(frozen=True)
 class Shift:
-    """A constant, or one for each channel, to take off a tensor.
+    """A constant, or one for each channel, to take off a tensor, and a factor of the rest.
 
     Attributes:
         taken: A scalar, or one number a channel (the second axis).
+        factor: The factor.
         low: No reader tells values below it apart.
         high: The same of values above it.
     """
 
     taken: NDArray[np.float64]
+    factor: float = 1.0
     low: float = -np.inf
     high: float = np.inf
 
     @property
     def changes(self) -> bool:
         """Tell whether it changes the tensor."""
-        return bool(np.any(self.taken != 0)) or self.low > -np.inf or self.high < np.inf
+        return bool(np.any(self.taken != 0)) or self.factor != 1 or self.low > -np.inf or self.high < np.inf
+
+    def of(self, value: float) -> float:
+        """Return what a value becomes, if one constant is taken off the whole tensor."""
+        return (value - float(self.taken)) * self.factor
 
 
 _NO_SHIFT = Shift(np.zeros(()))
@@ -125,18 +133,24 @@ class _Chooser:
         )
 
     def _of_group(self, group: str) -> dict[str, Shift]:
-        """Return the shifts of the tensors that are made in a group, all with one scale; none if they do not serve."""
-        names = [name for name in self._regions.members(group) if not self._is_moved(name)]
-        if any(self._freedoms[name] == _NONE or not self._is_made(name) for name in names):
+        """Return the shifts of the tensors that are made in a group, all with one factor; none if they do not serve."""
+        members = self._regions.members(group)
+        names = [name for name in members if not self._is_moved(name)]
+        scalable = all(self._takes_factor(name) for name in members)
+        if not all(self._is_made(name) for name in names) or not (scalable or all(map(self._freedoms.get, names))):
             return {}
-        step, ends = 2.0 ** -self._scales.groups[group], {name: self._flat_ends(name) for name in names}
-        plain = sum(_error(self._statistics[name].values, Shift(np.zeros(()), *ends[name]), step) for name in names)
+        step, flat = 2.0 ** -self._scales.groups[group], {name: self._flat_ends(name) for name in names}
+        plain = sum(_error(self._statistics[name].values, _flattened(flat[name]), step) for name in names)
         least, best = plain * _LEAST_GAIN, {}
-        for finer in (step, step / 2):
-            tried = [self._shift(name, ends[name], finer) for name in names]
+        for finer in step * _STEPS:
+            factor = 2.0 ** np.round(np.log2(finer)) / finer
+            if factor != 1 and not scalable:
+                continue
+            tried = [self._shift(name, flat[name], finer) for name in names]
             error = sum(each for _, each in tried)
             if error < least:
-                least, best = error, {name: shift for name, (shift, _) in zip(names, tried, strict=True)}
+                made = (replace(shift, factor=factor) for shift, _ in tried)
+                least, best = error, dict(zip(names, made, strict=True))
         return best
 
     def _is_moved(self, name: str) -> bool:
@@ -147,6 +161,26 @@ class _Chooser:
         """Tell whether a layer or an expression makes a tensor: it can take a constant off its results."""
         return name in self._made or name in self._roots
 
+    def _takes_factor(self, name: str) -> bool:
+        """Tell whether the maker of a tensor and its readers can take up a factor; one that adds tensors cannot."""
+        if (
+            name in self._regions.ends
+            or name in self._graph.outputs
+            or (name in self._made and self._made[name].residual)
+        ):
+            return False
+        readers = self._consumers.get(name, [])
+        return all(self._takes_up(reader, name) or self._roots.get(reader.outputs[0]) == name for reader in readers)
+
+    def _takes_up(self, reader: OnnxNode, name: str) -> bool:
+        layer = self._layers.get(id(reader))
+        if layer is not None:
+            return name == layer.data and _is_plain(reader)
+        return reader.op in MOVES and reader.outputs[0] in self._tensors and not self._reads_constants(reader)
+
+    def _reads_constants(self, reader: OnnxNode) -> bool:
+        return reader.op == "Concat" and bool(self._graph.constants.keys() & set(reader.inputs))
+
     def _shift(self, name: str, flat: tuple[float, float], step: float) -> tuple[Shift, float]:
         """Return the shift that loses least in steps of a size, and its error.
 
@@ -155,14 +189,16 @@ class _Chooser:
             flat: The values beyond which its readers do not tell values apart.
             step: The size.
         """
-        found = self._statistics[name]
-        if self._is_linear(name) and self._freedoms[name] == _BY_CHANNEL and found.lows.ndim == 1:
+        found, freedom = self._statistics[name], self._freedoms[name]
+        if freedom == _NONE:
+            return _flattened(flat), _error(found.values, _flattened(flat), step)
+        if self._is_linear(name) and freedom == _BY_CHANNEL and found.lows.ndim == 1:
             taken, widest = np.rint((found.lows + found.highs) / 2 / step) * step, (found.highs - found.lows).max()
             power = float(np.mean(found.values.astype(np.float64) ** 2)) + 1e-30
             return Shift(taken), step**2 / 12 / power if widest <= 255 * step * _LARGEST_EXCESS else np.inf
         ends = np.clip([found.lows.min(), found.highs.max()], *flat)
-        places = (ends[0] / step + 128, ends.mean() / step, ends[1] / step - 127)
-        tried = [Shift(np.asarray(np.rint(place) * step), *flat) for place in places]
+        places = (0.0, ends[0] / step + 128, ends.mean() / step, ends[1] / step - 127)
+        tried = [Shift(np.asarray(np.rint(place) * step), 1.0, *flat) for place in places]
         errors = [_error(found.values, shift, step) for shift in tried]
         return tried[int(np.argmin(errors))], min(errors)
 
@@ -196,13 +232,17 @@ class _Chooser:
         """Return the shift of a tensor that an operator moves."""
         if maker is None or maker.op not in MOVES:
             return _NO_SHIFT
-        parts = [shifts.get(name, _NO_SHIFT).taken for name in self._graph.computed_inputs(maker)]
-        if maker.op != "Concat":
-            return Shift(parts[0])
+        parts = [shifts.get(name, _NO_SHIFT) for name in self._graph.computed_inputs(maker)]
+        taken = parts[0].taken
+        if maker.op == "Concat":
+            taken = self._joined([part.taken for part in parts], maker)
+        return Shift(taken, parts[0].factor)
+
+    def _joined(self, parts: Sequence[NDArray[np.float64]], concat: OnnxNode) -> NDArray[np.float64]:
         if not any(part.any() for part in parts):
-            return _NO_SHIFT
-        sizes = [self._graph.shape(name)[1] for name in maker.inputs]
-        return Shift(np.concatenate([np.broadcast_to(*pair) for pair in zip(parts, sizes, strict=True)]))
+            return np.zeros(())
+        sizes = [self._graph.shape(name)[1] for name in concat.inputs]
+        return np.concatenate([np.broadcast_to(*pair) for pair in zip(parts, sizes, strict=True)])
 
 
 def expression_roots(graph: OnnxGraph, tensors: Collection[str], made: Collection[str]) -> dict[str, str]:
@@ -222,9 +262,19 @@ def _reads_no_padding(node: OnnxNode) -> bool:
     """Tell whether a layer reads nothing but its data, so that its bias can take up what these lack."""
     attributes = node.attributes
     if node.op == "Gemm":
-        return bool(attributes.get("alpha", 1.0) == 1 and attributes.get("beta", 1.0) == 1)
+        return _is_plain(node)
     padded = any(attributes.get("pads", ())) or attributes.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID")
     return node.op == "Conv" and not padded
+
+
+def _is_plain(node: OnnxNode) -> bool:
+    """Tell whether a layer has no factors of its own."""
+    return all(node.attributes.get(name, 1.0) == 1 for name in ("alpha", "beta"))
+
+
+def _flattened(flat: tuple[float, float]) -> Shift:
+    """Return the shift that takes nothing off."""
+    return Shift(np.zeros(()), 1.0, *flat)
 
 
 def _flat_places(values: NDArray[np.float32], tolerance: float) -> tuple[int, int]:
