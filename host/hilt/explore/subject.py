@@ -21,6 +21,7 @@ from hilt.network.onnx_simplify import fix_float, fixed_model
 from hilt.network.quantize.quantizer import quantise
 from hilt.schedule.networks import load_network
 from hilt.schedule.onnx_model import SUFFIX
+from hilt.schedule.workload import WorkloadError
 
 _SAMPLES = 2
 
@@ -57,7 +58,10 @@ def load_subject(text: str) -> Subject:
             text, _quantised(graph, [{graph.inputs[0]: data[place : place + 1]} for place in range(len(data))])
         )
     if not text.endswith(SUFFIX):
-        return _of_layers(text, "")
+        try:
+            return _of_layers(text, "")
+        except WorkloadError as error:
+            raise WorkloadError(f"{error}; `hilt explore` has {', '.join(zoo.NETWORKS)} too") from None
     name = Path(text).stem
     try:
         with suppress(OnnxError, GraphError):  # in float, or quantised by others

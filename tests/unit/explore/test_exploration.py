@@ -26,7 +26,7 @@ from hilt.network.compile import compile_network
 from hilt.network.latency import Latency
 from hilt.network.predicted import predicted_profile
 from hilt.network.search import Searcher
-from hilt.schedule import load_workload
+from hilt.schedule import WorkloadError, load_workload
 from hilt.tune.problem import TuningProblem
 from hilt.vta.parameters import load_parameters
 from tests.unit.network_compile.graphs import Builder, residual_network
@@ -95,6 +95,13 @@ def test_a_network_of_the_catalogue_and_a_table_of_layers() -> None:
     builder = Builder((1, 16, 8, 8))
     other = Subject("x", builder.graph(builder.conv("x", 16)))
     assert other.key != found.key != LAYERS.key
+
+
+def test_a_name_that_is_no_networks_is_answered_with_those_that_there_are() -> None:
+    with pytest.raises(
+        WorkloadError, match=r"named 'resnet9'.* resnet18.*`hilt explore` has resnet8, .* too"
+    ):
+        load_subject("resnet9")
 
 
 def test_kept_evaluations_are_not_repeated(evaluated: tuple[Path, list[Evaluation]]) -> None:
