@@ -34,6 +34,8 @@ def files(shared_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     onnx.save(zoo.make("mobilenet_v1"), folder / "float.onnx")
     np.savez(folder / "data.npz", input=zoo.calibration_data("mobilenet_v1", 8))
     save_quantised("ds_cnn", folder / "int8.onnx")
+    labelled = {"x": zoo.calibration_data("ds_cnn", 600), "y": np.zeros(600, np.int64)}
+    np.savez(folder / "labelled.npz", **labelled)
     (folder / "sweep.toml").write_text("[base]\nparameters = 'pynq'\n[sweep]\nLOG_INP_BUFF_SIZE = [13, 14, 15]\n")
     done = subprocess.run([*HILT, "compile", "int8.onnx", "-o", "net.hilt"], cwd=folder, timeout=280)
     assert done.returncode == 0
@@ -132,8 +134,38 @@ def test_a_network_on_a_board(shared_home: Path, started: Callable[[list[str]], 
     command.wait_for("the input is random")
     while phase == "infers" and not is_in_use():
         pass
+    ends_and_frees_the_board(command)
+
+
+@pytest.mark.parametrize(
+    ("words", "phase"),
+    [
+        (["tune", "resnet18.C5", "--board", BOARD, "--tuner", "random", "--trials", "5000"], "trials"),
+        (["campaign", "int8.onnx", "--board", BOARD, "--budget", "5000"], "trials"),
+        (["campaign", "int8.onnx", "--board", BOARD, "--budget", "48"], "fallback bundle"),
+        (["campaign", "int8.onnx", "--board", BOARD, "--budget", "48"], "inferences"),
+        (["campaign", "int8.onnx", "--board", BOARD, "--budget", "48"], "every tensor"),
+        (["compile", "int8.onnx", "--board", BOARD, "--measure", "-o", "m.hilt"], "measuring the board's processor"),
+        (["eval", "net.hilt", "--board", BOARD, "--data", "labelled.npz"], "images"),
+        (["boards", "check", BOARD], "SSH"),
+    ],
+    ids=[
+        "tune", "campaign", "campaign-fallback", "campaign-inferences", "campaign-tensors",
+        "compile-measure", "eval", "check",
+    ],
+)  # fmt: skip
+def test_a_command_with_a_board(
+    shared_home: Path, started: Callable[[list[str]], Command], words: list[str], phase: str
+) -> None:
+    command = started(words)
+    command.wait_for(phase)
+    ends_and_frees_the_board(command)
+
+
+def ends_and_frees_the_board(command: Command) -> None:
     status, seconds = command.interrupt()
-    assert status == 130 and seconds < 2 * SLOWNESS, command.text[-500:]
+    assert status == 130 and seconds < 2 * SLOWNESS, (status, seconds, command.text[-500:])
+    assert "Traceback" not in command.text
     ended = time.monotonic()
     while is_in_use():
         assert time.monotonic() - ended < 2 * SLOWNESS

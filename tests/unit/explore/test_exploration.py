@@ -98,9 +98,7 @@ def test_a_network_of_the_catalogue_and_a_table_of_layers() -> None:
 
 
 def test_a_name_that_is_no_networks_is_answered_with_those_that_there_are() -> None:
-    with pytest.raises(
-        WorkloadError, match=r"named 'resnet9'.* resnet18.*`hilt explore` has resnet8, .* too"
-    ):
+    with pytest.raises(WorkloadError, match=r"named 'resnet9'.* resnet18.*`hilt explore` has resnet8, .* too"):
         load_subject("resnet9")
 
 
