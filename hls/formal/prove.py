@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -43,6 +43,8 @@ class Proof:
     """The parameters of the harness that differ from its defaults."""
     induction: int = 0
     """Length of the k-induction; 0: bounded only."""
+    induction_parameters: Mapping[str, int] = field(default_factory=dict)
+    """Parameters of the harness that the induction changes."""
     bounded_only: tuple[str, ...] = ()
     """Assertions, as the solver names them, that the induction leaves out."""
 
@@ -62,13 +64,16 @@ PROOFS = {
     "dma_read": Proof(
         *("dma_read_proof", (*_SPLITTER, "vta_dma_read"), 8, ("axi4_read_checker",)),
         induction=4,
+        induction_parameters={"Ended": 1},
         bounded_only=("dut.assert_last", "a_no_more", "a_fault_address"),
     ),
     "dma_write": Proof(
         *("dma_write_proof", (*_SPLITTER, "vta_dma_write"), 9, ("axi4_write_checker",)),
         induction=4,
+        induction_parameters={"Ended": 1},
         bounded_only=(
             *("u_port.assert_w_last", "u_port.assert_w_asked", "dut.assert_unsent", "dut.assert_any"),
+            *("dut.assert_sends", "dut.assert_last"),
             *("a_no_more", "a_done", "a_idle"),
         ),
     ),
@@ -123,7 +128,8 @@ def check(proof: Proof, rtl: Path = RTL, *, covers: bool = True) -> tuple[bool, 
         if holds and covers:
             holds, text = solve(smt, proof.depth, "-c")
         if holds and proof.induction:
-            holds, text = solve(model(proof, folder, rtl, proof.bounded_only), proof.induction, "-i")
+            inductive = replace(proof, parameters={**proof.parameters, **proof.induction_parameters})
+            holds, text = solve(model(inductive, folder, rtl, proof.bounded_only), proof.induction, "-i")
     return holds, text
 
 

@@ -42,10 +42,12 @@ module splitter_proof
     if (start_i) assume (address_i[LogBusBytes-1:0] == '0 && stride_i[LogBusBytes-1:0] == '0);
     if (start_i) assume (row_last_i != '1);
     if (start_i) assume (planes_i != '0 && plane_stride_i[LogBusBytes-1:0] == '0);
+    if (Planes && start_i && rows_i == 16'd1) assume (stride_i == plane_stride_i);
   end
 
   address_t address_o;
   logic [7:0] last_beat_o;
+  logic unused_single;
   vta_burst_splitter #(
     .MaxBurstBeats(MaxBurstBeats),
     .Planes(Planes)
@@ -63,6 +65,7 @@ module splitter_proof
     .valid_o,
     .address_o,
     .last_beat_o,
+    .single_o(unused_single),
     .next_i
   );
 
@@ -125,6 +128,7 @@ module splitter_proof
           i_plane : assert (dut.planes_left_q == planes_q && dut.next_plane_q == next_plane);
           i_held : assert (plane_rows_q != '0 && rows_q <= plane_rows_q);
           assert ({plane_q[LogBusBytes-1:0], plane_stride_q[LogBusBytes-1:0]} == '0);
+          assert (plane_rows_q != 16'd1 || stride_q == plane_stride_q);
         end
       end
     end

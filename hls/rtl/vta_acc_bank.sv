@@ -32,7 +32,8 @@ module vta_acc_bank
   input  logic                  gemm_i,
   input  logic                  clear_i,
   output logic [   OutBits-1:0] out_o,
-  // LOAD.
+  // LOAD: load_i marks the data to be written, among the cycles of loads_i.
+  input  logic                  loads_i,
   input  logic                  load_i,
   input  logic [   AccBits-1:0] load_data_i,
   // In the cycle after write_i or load_i.
@@ -42,13 +43,11 @@ module vta_acc_bank
   input  logic [           2:1] forward_i
 );
 
-  logic [AccBits-1:0] sum_q, alu_result, product, result;
+  logic [AccBits-1:0] sum_q, alu_result, product, result, new_value;
   logic is_product;
 
-  function automatic logic signed [31:0] clamp(input logic signed [31:0] value,
-                                               input logic signed [31:0] low,
-                                               input logic signed [31:0] high);
-    return value < low ? low : value > high ? high : value;
+  function automatic logic below(input logic signed [31:0] value, input logic signed [31:0] other);
+    return value < other;
   endfunction
 
   function automatic logic signed [31:0] bound(input bound_t short);
@@ -81,34 +80,45 @@ module vta_acc_bank
     .product_o(product)
   );
 
-  // Within a branch, so that the simulator clamps nothing while nothing is written.
+  // The comparison with the bounds is the slowest: what else is written is chosen beside it, and
+  // all that says which. Within a branch, so that the simulator clamps nothing while nothing is
+  // written.
+  logic clamped;
+  logic [AccBits-1:0] unclamped;
+  assign clamped = write_i && !gemm_i && !is_product;
+  assign unclamped = gemm_i ? sum_q : is_product ? product : alu_result;
   always_comb begin
-    result = sum_q;
-    if (write_i && !gemm_i) begin
-      if (is_product) result = product;
-      else
-        for (int n = 0; n < Batch * Block; n++)
-        result[n*32+:32] = clamp(alu_result[n*32+:32], bound(low_q), bound(high_q));
+    result = unclamped;
+    new_value = !write_i ? load_data_i : clear_i ? '0 : unclamped;
+    if (clamped) begin
+      for (int n = 0; n < Batch * Block; n++) begin
+        if (below(alu_result[n*32+:32], bound(low_q))) begin
+          result[n*32+:32] = bound(low_q);
+          new_value[n*32+:32] = bound(low_q);
+        end else if (below(bound(high_q), alu_result[n*32+:32])) begin
+          result[n*32+:32] = bound(high_q);
+          new_value[n*32+:32] = bound(high_q);
+        end
+      end
     end
   end
 
+  // Without a write it is not looked at.
   always_comb begin
-    out_o = '0;
+    out_o = 'x;
     if (write_i) for (int n = 0; n < Batch * Block; n++) out_o[n*8+:8] = result[n*32+:8];
   end
 
   // ---- Memory -----------------------------------------------------------------------------------
   // Its input and its output are registers: what they have yet to write takes the place of what was
   // read.
-  logic [AccBits-1:0] stored, new_value, written_q, written_2_q, acc_q;
+  logic [AccBits-1:0] stored, written_q, written_2_q, acc_q;
   logic read_q;
-  assign new_value = clear_i ? '0 : result;
   assign acc_o = acc_q;
 
   always_ff @(posedge clk_i) begin
     read_q <= read_i;
-    if (write_i) written_q <= new_value;
-    else if (load_i) written_q <= load_data_i;
+    if (write_i || loads_i) written_q <= new_value;
     if (store_i && read_i) written_2_q <= written_q;
     if (read_q) begin
       if (zero_i) acc_q <= '0;
@@ -140,7 +150,7 @@ module vta_acc_bank
   always @(posedge clk_i) powered_q <= {powered_q[1:0], 1'b1};
 
   assert_one_writer : assert property (@(posedge clk_i) disable iff (!powered_q[2])
-      write_i -> !load_i)
+      load_i -> loads_i && !write_i)
   else $error("a LOAD and an instruction write the accumulator in one cycle");
   assert_one_unit : assert property (@(posedge clk_i) disable iff (!powered_q[2])
       add_i -> !execute_i)

@@ -33,18 +33,20 @@ module vta_alu
   endfunction
 
   // The comparison is the slowest: what it chooses from and what else the result may be are ready
-  // before it.
-  function automatic logic [31:0] combine(input logic [2:0] opcode, input logic signed [31:0] dst,
+  // before it, and two bits of the operation say which. Of a MUL the result is not used.
+  function automatic logic [31:0] combine(input logic [1:0] opcode, input logic signed [31:0] dst,
                                           input logic signed [31:0] src, input logic [4:0] amount);
-    if (opcode == AluMin || opcode == AluMax) return (dst < src) == (opcode == AluMin) ? dst : src;
-    if (opcode == AluShr) return shift(dst, amount);
-    return dst + src;
+    logic [31:0] other;
+    other = opcode[0] == AluShr[0] ? shift(dst, amount) : dst + src;
+    if (opcode[1] == AluMin[1]) return (dst < src) == (opcode[0] == AluMin[0]) ? dst : src;
+    return other;
   endfunction
 
   always_ff @(posedge clk_i) begin
     if (execute_i) begin
       for (int n = 0; n < Batch * Block; n++) begin
-        result_q[n*32+:32] <= combine(opcode_i, dst_i[n*32+:32], src_i[n*32+:32], amount_i[n*5+:5]);
+        result_q[n*32+:32] <=
+            combine(opcode_i[1:0], dst_i[n*32+:32], src_i[n*32+:32], amount_i[n*5+:5]);
       end
     end
   end

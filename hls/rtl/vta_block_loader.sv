@@ -30,7 +30,7 @@ module vta_block_loader
   input  logic [              3:0] x_pad_0_i,
   input  logic [              3:0] x_pad_1_i,
   input  logic [ LogBeatsBits-1:0] log_beats_i,  // of one element
-  input  logic [SramIndexBits-1:0] depth_i,      // elements of the buffer, at least one
+  input  logic [SramIndexBits-1:0] last_i,       // element of the buffer, which has a power of two
   output logic                     done_o,
   output logic                     waiting_o,    // for a beat, and for nothing else
   output logic                     fault_o,
@@ -56,7 +56,9 @@ module vta_block_loader
   // Decisions about the position are registers of their own, worked out a step before: a step is
   // decided by them alone. A position is compared with the one before a limit, while it is counted
   // on.
-  logic active_q, pad_q, past_q, last_column_q, last_row_q;
+  // pads_q and takes_q: a pad and an element come next; pad_q itself drives the zeros.
+  logic active_q, pad_q, past_q, last_column_q, last_row_q, pads_q, takes_q;
+  logic active_d, pad_d, past_d;
   logic [SizeBits-1:0] row_q, column_q;
   logic [SramIndexBits-1:0] index_q;
   logic row_pad_q;  // the whole row is a pad
@@ -65,11 +67,28 @@ module vta_block_loader
   logic [SizeBits-1:0] data_right_q, data_bottom_q, width_q, height_q;
   logic [3:0] left_q, top_q;
   logic [SizeBits-1:0] right_q, bottom_q, before_last_column_q, before_last_row_q;
-  logic first_column_pad_q, one_column_q;
+  logic first_column_pad_q, first_row_pad_q, one_column_q, begins_past_q;
 
   logic step, last;
   assign last = last_column_q && last_row_q;
-  assign step = active_q && !past_q && (pad_q || full_q);
+  assign step = !past_q && (pads_q || (takes_q && full_q));
+
+  logic next_row_pad;
+  assign next_row_pad = row_q < SizeBits'(top_q) || row_q >= bottom_q;
+  always_comb begin
+    {active_d, pad_d, past_d} = {active_q, pad_q, past_q};
+    if (step) begin
+      active_d = !last;
+      past_d = index_q == last_i;
+      if (last_column_q) pad_d = next_row_pad || first_column_pad_q;
+      else pad_d = row_pad_q || column_q < SizeBits'(left_q) || column_q >= right_q;
+    end
+    if (start_i) begin
+      active_d = width_q != '0 && height_q != '0;
+      past_d = begins_past_q;
+      pad_d = first_row_pad_q || first_column_pad_q;
+    end
+  end
 
   logic empty_q;
 
@@ -80,26 +99,28 @@ module vta_block_loader
       data_bottom_q <= SizeBits'(y_pad_0_i) + SizeBits'(y_size_i);
       width_q <= SizeBits'(x_pad_0_i) + SizeBits'(x_size_i) + SizeBits'(x_pad_1_i);
       height_q <= SizeBits'(y_pad_0_i) + SizeBits'(y_size_i) + SizeBits'(y_pad_1_i);
+      first_column_pad_q <= x_pad_0_i != '0 || x_size_i == '0;
+      first_row_pad_q <= y_pad_0_i != '0 || y_size_i == '0;
+      begins_past_q <= (SramIndexBits'(sram_base_i) & ~last_i) != '0;
     end
     if (step) begin
-      automatic logic row_pad = row_pad_q;
-      active_q <= !last;
       index_q <= index_q + 1'b1;
-      past_q <= index_q == depth_i - 1'b1;
       if (last_column_q) begin
-        row_pad = row_q < SizeBits'(top_q) || row_q >= bottom_q;
         row_q <= row_q + 1'b1;
-        row_pad_q <= row_pad;
+        row_pad_q <= next_row_pad;
         last_row_q <= row_q == before_last_row_q;
         column_q <= '0;
         last_column_q <= one_column_q;
-        pad_q <= row_pad || first_column_pad_q;
       end else begin
         column_q <= column_q + 1'b1;
         last_column_q <= column_q == before_last_column_q;
-        pad_q <= row_pad || column_q < SizeBits'(left_q) || column_q >= right_q;
       end
     end
+    active_q <= active_d;
+    pad_q <= pad_d;
+    past_q <= past_d;
+    pads_q <= active_d && pad_d;
+    takes_q <= active_d && !pad_d;
     if (start_i) begin
       left_q <= x_pad_0_i == '0 ? '0 : x_pad_0_i - 1'b1;
       top_q <= y_pad_0_i == '0 ? '0 : y_pad_0_i - 1'b1;
@@ -110,17 +131,13 @@ module vta_block_loader
       one_column_q <= width_q == SizeBits'(1);
       last_column_q <= width_q == SizeBits'(1);
       last_row_q <= height_q == SizeBits'(1);
-      first_column_pad_q <= x_pad_0_i != '0 || x_size_i == '0;
-      row_pad_q <= y_pad_0_i != '0 || y_size_i == '0;
-      pad_q <= y_pad_0_i != '0 || y_size_i == '0 || x_pad_0_i != '0 || x_size_i == '0;
-      past_q <= SramIndexBits'(sram_base_i) >= depth_i;
-      active_q <= width_q != '0 && height_q != '0;
+      row_pad_q <= first_row_pad_q;
       empty_q <= width_q == '0 || height_q == '0;
       row_q <= '0;
       column_q <= '0;
       index_q <= SramIndexBits'(sram_base_i);
     end
-    if (!rst_ni) {active_q, empty_q} <= '0;
+    if (!rst_ni) {active_q, pads_q, takes_q, empty_q} <= '0;
   end
 
   assign write_o = step;
@@ -128,32 +145,35 @@ module vta_block_loader
   assign zero_o = pad_q;
   assign done_o = (step && last) || empty_q;
   assign fault_o = active_q && past_q;
-  assign waiting_o = active_q && !pad_q && !full_q && !beat_valid_i;
+  assign waiting_o = takes_q && !full_q && !beat_valid_i;
 
   // ---- Collecting an element --------------------------------------------------------------------
   logic [BeatBits-1:0] beat_q;
   logic [MaxBeats-1:0] place_q;  // of the next beat: the bit of its number
   logic [ElementBits-1:0] element_q;
 
-  logic take, element_ends;
-  assign beat_ready_o = !full_q || (active_q && !pad_q);
+  logic take, one_beat, element_ends_q;  // element_ends_q: the next beat is its last
+  assign beat_ready_o = !full_q || takes_q;
   assign take = beat_valid_i && beat_ready_o;
-  assign element_ends = (BeatBits + 1)'(beat_q) + 1'b1 == (BeatBits + 1)'(1) << log_beats_i;
+  assign one_beat = log_beats_i == '0;
 
   always_ff @(posedge clk_i) begin
     if (take) begin
       for (int n = 0; n < MaxBeats; n++)
       if (place_q[n]) element_q[n*BusBits+:BusBits] <= beat_data_i;
-      full_q <= element_ends;
-      beat_q <= element_ends ? '0 : beat_q + 1'b1;
-      place_q <= element_ends ? MaxBeats'(1) : place_q << 1;
-    end else if (step && !pad_q) begin
+      full_q <= element_ends_q;
+      beat_q <= element_ends_q ? '0 : beat_q + 1'b1;
+      place_q <= element_ends_q ? MaxBeats'(1) : place_q << 1;
+      element_ends_q <= element_ends_q ? one_beat
+          : (BeatBits + 1)'(beat_q) + (BeatBits + 1)'(2) == (BeatBits + 1)'(1) << log_beats_i;
+    end else if (step && takes_q) begin
       full_q <= 1'b0;
     end
     if (!rst_ni || start_i) begin
       full_q <= 1'b0;
       beat_q <= '0;
       place_q <= MaxBeats'(1);
+      element_ends_q <= one_beat;
     end
   end
 
@@ -171,7 +191,7 @@ module vta_block_loader
 `ifndef SYNTHESIS
   // verilog_format: off
   assert_bounds : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      write_o -> index_o < depth_i)
+      write_o -> index_o <= last_i)
   else $error("a LOAD wrote past its buffer");
   assert_start : assert property (@(posedge clk_i) disable iff (!rst_ni) start_i -> !active_q)
   else $error("a LOAD began before the last one ended");
@@ -181,6 +201,11 @@ module vta_block_loader
   assert_end : assert property (@(posedge clk_i) disable iff (!rst_ni)
       $past(rst_ni && done_o && !start_i) -> !active_q && !empty_q)
   else $error("a LOAD went on after its end");
+  assert_flags : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      pads_q == (active_q && pad_q) && takes_q == (active_q && !pad_q)
+      && (!active_q || element_ends_q
+          == ((BeatBits + 1)'(beat_q) + 1'b1 == (BeatBits + 1)'(1) << log_beats_i)))
+  else $error("vta_block_loader: a flag differs from what it says");
   assert_pad : assert property (@(posedge clk_i) disable iff (!rst_ni)
       active_q -> pad_q == (row_q < SizeBits'(y_pad_0_i) || row_q >= data_bottom_q
       || column_q < SizeBits'(x_pad_0_i) || column_q >= data_right_q))

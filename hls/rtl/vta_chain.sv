@@ -81,18 +81,20 @@ module vta_chain
   logic [RowsBits-1:0] rows_q;
   // row_q: of the last row; room_q: destinations of the micro-op that are low enough
   index_t row_q, span_q, uop_dst_q, room_q;
-  logic apart_q;
+  logic one_uop_q, inner_fits_q, outer_fits_q, apart_q;
 
   always_ff @(posedge clk_i) begin
     if (state_q == Measure) begin
       rows_q <= RowsBits'(nest_i.iter_out) * RowsBits'(nest_i.dst_factor_out);
       // Less one row and one, for these are counted twice.
       row_q <= index_t'(nest_i.iter_in) + ~nest_i.dst_factor_out;
-      apart_q <= nest_i.uop_count[1] && nest_i.uop_bgn < UopEndBits'(UopDepth)
-          && nest_i.iter_out != '0 && nest_i.iter_in != '0
-          && (nest_i.iter_in == IterBits'(1) || nest_i.dst_factor_in == index_t'(1))
+      one_uop_q <= nest_i.uop_count[1] && nest_i.uop_bgn < UopEndBits'(UopDepth);
+      inner_fits_q <= nest_i.iter_in != '0
+          && (nest_i.iter_in == IterBits'(1) || nest_i.dst_factor_in == index_t'(1));
+      outer_fits_q <= nest_i.iter_out != '0
           && (nest_i.iter_out == IterBits'(1) || nest_i.dst_factor_out >= index_t'(nest_i.iter_in));
     end
+    if (state_q == Prove) apart_q <= one_uop_q && inner_fits_q && outer_fits_q;
     if (state_q == Add) begin
       uop_dst_q <= index_t'(uop_dst_i);
       room_q <= span_q < index_t'(AccDepth) ? index_t'(AccDepth) - span_q : '0;

@@ -102,7 +102,7 @@ module vta_compute
   // The kind of the instruction. launch_q marks its first busy cycle, begin_q the second, in which
   // a LOAD of UOP begins, and settled_q the fifth, in which a LOAD of ACC does: by then the GEMM
   // before has written its results. execute_q: as launch_q, of GEMM and ALU; uop_begin_q: as
-  // begin_q, of LOAD of UOP. What is known of the instruction is registered while none is in
+  // begin_q, of LOAD of UOP; executes_q: it is a GEMM or ALU. What is known of the instruction is registered while none is in
   // execution, whether it is taken or not: take goes to few registers.
   logic
       launch_q,
@@ -115,6 +115,7 @@ module vta_compute
       load_acc8_q,
       gemm_q,
       alu_q,
+      executes_q,
       finish_q,
       illegal_q;
   transfer_t transfer_q;
@@ -152,6 +153,7 @@ module vta_compute
       load_acc8_q <= opcode_of(insn_i) == OpLoad && memory_type_of(insn_i) == MemAcc8;
       gemm_q <= opcode_of(insn_i) == OpGemm;
       alu_q <= opcode_of(insn_i) == OpAlu;
+      executes_q <= opcode_of(insn_i) == OpGemm || opcode_of(insn_i) == OpAlu;
       finish_q <= opcode_of(insn_i) == OpFinish;
       illegal_q <= illegal(insn_i);
       transfer_q <= transfer_of(insn_i);
@@ -265,7 +267,7 @@ module vta_compute
     .fault_o(uop_fault),
     .fault_index_o(uop_fault_index),
     .lanes_o(uop_lanes),
-    .beat_valid_i(beat_valid && load_uop_q),
+    .beat_valid_i(beat_valid),
     .beat_ready_o(uop_beat_ready),
     .beat_data_i(beat_data),
     .read_i(uop_read),
@@ -277,6 +279,8 @@ module vta_compute
   logic acc_done, acc_waiting, acc_fault, acc_beat_ready, acc_load, acc_zero;
   logic [SramIndexBits-1:0] acc_load_index;
   logic [AccBits-1:0] acc_element, acc_widened;
+  logic acc_loads_q;  // as the kind says, from the third cycle on: before its first write
+  always_ff @(posedge clk_i) acc_loads_q <= busy_o && (load_acc_q || load_acc8_q);
 
   vta_block_loader #(
     .ElementBits(AccBits)
@@ -293,7 +297,7 @@ module vta_compute
     .x_pad_0_i(transfer_q.x_pad_0),
     .x_pad_1_i(transfer_q.x_pad_1),
     .log_beats_i(load_acc8_q ? 4'(LogAcc8Beats) : 4'(LogAccBeats)),
-    .depth_i(SramIndexBits'(AccDepth)),
+    .last_i(SramIndexBits'(AccDepth - 1)),
     .done_o(acc_done),
     .waiting_o(acc_waiting),
     .fault_o(acc_fault),
@@ -389,6 +393,7 @@ module vta_compute
     .inp_i,
     .wgt_index_o,
     .wgt_i,
+    .loads_i(acc_loads_q),
     .load_i(acc_load),
     .load_index_i(LogAccDepth'(acc_load_index)),
     .load_data_i(acc_zero ? '0 : acc_widened),
@@ -406,25 +411,34 @@ module vta_compute
     if (busy_o && !drain_q) done = uop_done || acc_done || execute_done || finish || folded;
   end
 
+  fault_e buffer_fault_code;
+  index_t buffer_fault_index;
+  always_comb begin
+    buffer_fault_code = FaultAcc;
+    buffer_fault_index = index_t'(acc_load_index);
+    if (executes_q) begin
+      buffer_fault_code = execute_fault_code;
+      buffer_fault_index = execute_fault_index;
+    end else if (load_uop_q) begin
+      buffer_fault_code = FaultUop;
+      buffer_fault_index = index_t'(uop_fault_index);
+    end
+  end
+
   always_comb begin
     // An instruction's kind says whose fault it can be, so that the address does not wait for
     // whether there is one.
     fault_o = (launch_q && illegal_q) || execute_fault || uop_fault || acc_fault || dma_fault;
     fault_code_o = FaultIllegal;
     fault_address_o = address_t'(illegal_number_i);
-    if (illegal_q) begin
-    end else if (gemm_q || alu_q) begin
-      fault_code_o = execute_fault_code;
-      fault_address_o = address_t'(execute_fault_index);
-    end else if (uop_fault) begin
-      fault_code_o = FaultUop;
-      fault_address_o = address_t'(uop_fault_index);
-    end else if (acc_fault) begin
-      fault_code_o = FaultAcc;
-      fault_address_o = address_t'(acc_load_index);
-    end else begin
-      fault_code_o = dma_fault_code;
-      fault_address_o = dma_fault_address;
+    if (!illegal_q) begin
+      if (executes_q || uop_fault || acc_fault) begin
+        fault_code_o = buffer_fault_code;
+        fault_address_o = address_t'(buffer_fault_index);
+      end else begin
+        fault_code_o = dma_fault_code;
+        fault_address_o = dma_fault_address;
+      end
     end
   end
 

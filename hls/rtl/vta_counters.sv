@@ -23,7 +23,7 @@ module vta_counters
 );
 
   // Inputs are registered: a count follows by a cycle.
-  logic count_q, busy_1_q, starved_1_q, stalled_1_q, beat_1_q, retire_1_q;
+  logic clear_q, count_q, busy_1_q, starved_1_q, stalled_1_q, beat_1_q, retire_1_q;
   logic [BeatBytesBits-1:0] beat_bytes_1_q;
   logic [63:0] busy_q, starved_q, stalled_q, bytes_q, instructions_q;
 
@@ -35,14 +35,15 @@ module vta_counters
       if (beat_1_q) bytes_q <= bytes_q + 64'(beat_bytes_1_q);
       if (retire_1_q) instructions_q <= instructions_q + 1'b1;
     end
-    count_q <= count_i && !clear_i;
+    clear_q <= clear_i;
+    count_q <= count_i;
     busy_1_q <= busy_i;
     starved_1_q <= starved_i;
     stalled_1_q <= stalled_i;
     beat_1_q <= beat_i;
     beat_bytes_1_q <= beat_bytes_i;
     retire_1_q <= retire_i;
-    if (clear_i) begin
+    if (clear_q) begin
       busy_q <= '0;
       starved_q <= '0;
       stalled_q <= '0;
@@ -69,10 +70,10 @@ module vta_counters
       beat_i -> beat_bytes_i <= BeatBytesBits'(ReadPorts * BusBytes))
   else $error("a beat has more bytes than the buses");
   assert_clear : assert property (@(posedge clk_i) disable iff (!powered_q[2])
-      $past(clear_i) -> {busy_o, starved_o, stalled_o, bytes_o, instructions_o} == '0)
+      $past(clear_q) -> {busy_o, starved_o, stalled_o, bytes_o, instructions_o} == '0)
   else $error("a counter was not cleared");
   assert_step : assert property (@(posedge clk_i) disable iff (!powered_q[2])
-      !$past(clear_i) -> busy_o - $past(busy_o) <= 1 && starved_o - $past(starved_o) <= 1
+      !$past(clear_q) -> busy_o - $past(busy_o) <= 1 && starved_o - $past(starved_o) <= 1
       && stalled_o - $past(stalled_o) <= 1 && instructions_o - $past(instructions_o) <= 1
       && bytes_o - $past(bytes_o) <= 64'(ReadPorts * BusBytes))
   else $error("a counter jumped");

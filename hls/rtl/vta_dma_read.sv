@@ -20,7 +20,8 @@ module vta_dma_read
   // Enough for a beat a cycle from a memory of a thousand cycles; more would only make a soft reset
   // take longer.
   parameter int unsigned MaxBeats      = 1024,
-  parameter bit          Planes        = 1'b0
+  parameter bit          Planes        = 1'b0,
+  parameter bit          Rows          = 1'b1
 ) (
   input  logic                    clk_i,
   input  logic                    rst_ni,
@@ -58,13 +59,14 @@ module vta_dma_read
   assign unused_address = address_i[LogBusBytes-1:0];
 
   // ---- Addresses --------------------------------------------------------------------------------
-  logic ask_valid, ask;
+  logic ask_valid, may_ask, ask, unused_ask_single;
   address_t ask_address;
   logic [7:0] ask_last;
 
   vta_burst_splitter #(
     .MaxBurstBeats(MaxBurstBeats),
-    .Planes(Planes)
+    .Planes(Planes),
+    .Rows(Rows)
   ) u_ask (
     .clk_i,
     .rst_ni,
@@ -79,16 +81,17 @@ module vta_dma_read
     .valid_o(ask_valid),
     .address_o(ask_address),
     .last_beat_o(ask_last),
-    .next_i(ask)
+    .single_o(unused_ask_single),
+    .next_i(may_ask)  // drain_i clears it
   );
 
-  logic arvalid_q;
+  logic arvalid_q, free_q;  // free_q: the other one of the two
   address_t araddr_q;
   logic [7:0] arlen_q;
   // Outstanding bursts, and beats asked for and not taken; whether there is room for another burst.
-  logic [BurstsBits-1:0] bursts_q, bursts_d;
-  logic [BeatsBits-1:0] beats_q, beats_d;
-  logic room_q;
+  logic [BurstsBits-1:0] bursts_q;
+  logic [BeatsBits-1:0] beats_q, beats_asked, beats_kept;  // the next count if ask, and if not
+  logic room_q, bursts_fit;
 
   // What arrives and what is taken counts a cycle later.
   logic beat_1_q, burst_ends_1_q, taken_1_q;
@@ -98,34 +101,36 @@ module vta_dma_read
     taken_1_q <= rst_ni && !drain_i && beat_taken_i;
   end
   always_comb begin
-    ask = 1'b0;
-    if (ask_valid) ask = !drain_i && (!arvalid_q || axi_rsp_i.arready) && room_q;
+    may_ask = 1'b0;
+    if (ask_valid) may_ask = (!arvalid_q || axi_rsp_i.arready) && room_q;
   end
+  assign ask = may_ask && !drain_i;
 
-  always_comb begin
-    bursts_d = bursts_q;
-    if (ask != burst_ends_1_q) bursts_d = ask ? bursts_q + 1'b1 : bursts_q - 1'b1;
-    beats_d = beats_q;
-    if (ask) beats_d = beats_q + BeatsBits'(ask_last) + BeatsBits'(!taken_1_q);
-    else if (taken_1_q) beats_d = beats_q - 1'b1;
-  end
+  // Whether there will be room is compared beside ask, which comes late.
+  assign beats_asked = beats_q + BeatsBits'(ask_last) + BeatsBits'(!taken_1_q);
+  assign beats_kept = beats_q - BeatsBits'(taken_1_q);
+  assign bursts_fit = burst_ends_1_q || bursts_q != BurstsBits'(ask ? MaxBursts - 1 : MaxBursts);
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
-      arvalid_q <= 1'b0;
+      {arvalid_q, free_q} <= 2'b01;
     end else if (ask) begin
-      arvalid_q <= 1'b1;
+      {arvalid_q, free_q} <= 2'b10;
+    end else if (axi_rsp_i.arready) begin
+      {arvalid_q, free_q} <= 2'b01;
+    end
+    // Whether a burst is asked for or not: that goes to few registers.
+    if (free_q || axi_rsp_i.arready) begin
       araddr_q <= ask_address;
       arlen_q <= ask_last;
-    end else if (axi_rsp_i.arready) begin
-      arvalid_q <= 1'b0;
     end
-    bursts_q <= bursts_d;
-    beats_q <= beats_d;
-    room_q <= bursts_d != BurstsBits'(MaxBursts) && beats_d <= BeatsBits'(MaxBeats - MaxBurstBeats);
+    if (ask != burst_ends_1_q) bursts_q <= ask ? bursts_q + 1'b1 : bursts_q - 1'b1;
+    beats_q <= ask ? beats_asked : beats_kept;
+    room_q <= bursts_fit && (ask ? beats_asked <= BeatsBits'(MaxBeats - MaxBurstBeats)
+        : beats_kept <= BeatsBits'(MaxBeats - MaxBurstBeats));
     if (!rst_ni || drain_i) begin
       beats_q <= '0;
-      room_q <= bursts_d != BurstsBits'(MaxBursts);
+      room_q <= bursts_fit;
     end
     if (!rst_ni) begin
       bursts_q <= '0;
@@ -147,13 +152,14 @@ module vta_dma_read
   address_t burst_address;
   logic [7:0] burst_last;
   logic [7:0] beat_q;
-  logic unused_valid;
+  logic unused_valid, unused_single;
   logic [7:0] unused_last;  // only an assertion looks at it
   assign unused_last = burst_last;
 
   vta_burst_splitter #(
     .MaxBurstBeats(MaxBurstBeats),
-    .Planes(Planes)
+    .Planes(Planes),
+    .Rows(Rows)
   ) u_arrive (
     .clk_i,
     .rst_ni,
@@ -168,6 +174,7 @@ module vta_dma_read
     .valid_o(unused_valid),
     .address_o(burst_address),
     .last_beat_o(burst_last),
+    .single_o(unused_single),
     .next_i(burst_ends_1_q)
   );
 
@@ -182,10 +189,7 @@ module vta_dma_read
 
   assign fault_o = error_1_q && !drain_i;
   assign fault_code_o = fault_of_response(response_1_q);
-  always_comb begin
-    fault_address_o = burst_address;
-    if (fault_o) fault_address_o = burst_address + (AddrBits'(beat_q) << LogBusBytes);
-  end
+  assign fault_address_o = burst_address + (AddrBits'(beat_q) << LogBusBytes);
 
 `ifndef SYNTHESIS
   // verilog_format: off
@@ -206,6 +210,8 @@ module vta_dma_read
       bursts_q <= BurstsBits'(MaxBursts) && beats_q <= BeatsBits'(MaxBeats) && room_q
       == (bursts_q != BurstsBits'(MaxBursts) && beats_q <= BeatsBits'(MaxBeats - MaxBurstBeats)))
   else $error("more was asked for than there is room for");
+  assert_free : assert property (@(posedge clk_i) disable iff (!rst_ni) free_q == !arvalid_q)
+  else $error("vta_dma_read: a flag differs from the other");
   // Beats that arrived and are not taken; what is taken leaves beats_q a cycle later.
   logic [BeatsBits-1:0] held_q;
   always_ff @(posedge clk_i) begin

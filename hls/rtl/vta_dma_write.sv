@@ -49,9 +49,10 @@ module vta_dma_write
   assign unused_address = address_i[LogBusBytes-1:0];
 
   // ---- Addresses --------------------------------------------------------------------------------
-  logic ask_valid, ask;
+  logic ask_valid, may_ask, ask;
   address_t ask_address;
   logic [7:0] ask_last;
+  logic unused_ask_single;
 
   vta_burst_splitter #(
     .MaxBurstBeats(MaxBurstBeats)
@@ -69,39 +70,45 @@ module vta_dma_write
     .valid_o(ask_valid),
     .address_o(ask_address),
     .last_beat_o(ask_last),
-    .next_i(ask)
+    .single_o(unused_ask_single),
+    .next_i(may_ask)  // drain_i clears it
   );
 
-  logic awvalid_q;
+  logic awvalid_q, free_q;  // free_q: the other one of the two
   address_t awaddr_q;
   logic [7:0] awlen_q;
   logic [BurstsBits-1:0] unanswered_q;  // bursts asked for without a response
   logic [BurstsBits-1:0] unsent_q;      // bursts asked for whose data has not all left
   logic unsent_any_q;                   // there are such
+  logic room_q;                         // for another burst without a response
 
   logic answer, burst_sent;
   assign answer = axi_rsp_i.bvalid && axi_req_o.bready;
+  assign ask = may_ask && !drain_i;
   always_comb begin
-    ask = 1'b0;
-    if (ask_valid)
-      ask = !drain_i && (!awvalid_q || axi_rsp_i.awready) && unanswered_q != BurstsBits'(MaxBursts);
+    may_ask = 1'b0;
+    if (ask_valid) may_ask = (!awvalid_q || axi_rsp_i.awready) && room_q;
   end
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
-      awvalid_q <= 1'b0;
+      {awvalid_q, free_q} <= 2'b01;
       unanswered_q <= '0;
+      room_q <= 1'b1;
       unsent_q <= '0;
       unsent_any_q <= 1'b0;
     end else begin
-      if (ask) begin
-        awvalid_q <= 1'b1;
+      if (ask) {awvalid_q, free_q} <= 2'b10;
+      else if (axi_rsp_i.awready) {awvalid_q, free_q} <= 2'b01;
+      // Whether a burst is asked for or not: that goes to few registers.
+      if (free_q || axi_rsp_i.awready) begin
         awaddr_q <= ask_address;
         awlen_q <= ask_last;
-      end else if (axi_rsp_i.awready) begin
-        awvalid_q <= 1'b0;
       end
-      if (ask != answer) unanswered_q <= ask ? unanswered_q + 1'b1 : unanswered_q - 1'b1;
+      if (ask != answer) begin
+        unanswered_q <= ask ? unanswered_q + 1'b1 : unanswered_q - 1'b1;
+        room_q <= !ask || unanswered_q != BurstsBits'(MaxBursts - 1);
+      end
       if (ask != burst_sent) begin
         unsent_q <= ask ? unsent_q + 1'b1 : unsent_q - 1'b1;
         unsent_any_q <= ask || unsent_q != BurstsBits'(1);
@@ -118,8 +125,8 @@ module vta_dma_write
 
   // ---- Data -------------------------------------------------------------------------------------
   // The same bursts again, as their data leaves. Not cleared by drain_i, for requested bursts must
-  // be sent.
-  logic send_valid, send;
+  // be sent: there is one as long as unsent_any_q says so.
+  logic send_valid, send, single;
   logic [7:0] send_last;
   logic [7:0] beat_q;
   address_t unused_send_address;
@@ -140,19 +147,21 @@ module vta_dma_write
     .valid_o(send_valid),
     .address_o(unused_send_address),
     .last_beat_o(send_last),
+    .single_o(single),
     .next_i(burst_sent)
   );
 
   logic wvalid_q, wlast_q, wstrobe_q;
   logic [BusBits-1:0] wdata_q;
-  logic beat_last;
+  // Whether the beat is its burst's last: of the first one the splitter says so.
+  logic beat_last, first_q, last_q;
 
-  assign beat_last = beat_q == send_last;
+  assign beat_last = first_q ? single : last_q;
   always_comb begin
     send = 1'b0;
     beat_ready_o = 1'b0;
     burst_sent = 1'b0;
-    if (send_valid && unsent_any_q && (!wvalid_q || axi_rsp_i.wready)) begin
+    if (unsent_any_q && (!wvalid_q || axi_rsp_i.wready)) begin
       send = beat_valid_i || drain_i;
       beat_ready_o = !drain_i;
       burst_sent = send && beat_last;
@@ -163,6 +172,7 @@ module vta_dma_write
     if (!rst_ni) begin
       wvalid_q <= 1'b0;
       beat_q <= '0;
+      first_q <= 1'b1;
     end else begin
       if (send) begin
         wvalid_q <= 1'b1;
@@ -170,6 +180,8 @@ module vta_dma_write
         wlast_q <= beat_last;
         wstrobe_q <= !drain_i;
         beat_q <= beat_last ? '0 : beat_q + 1'b1;
+        first_q <= beat_last;
+        last_q <= beat_q + 1'b1 == send_last;
       end else if (axi_rsp_i.wready) begin
         wvalid_q <= 1'b0;
       end
@@ -184,6 +196,7 @@ module vta_dma_write
   // ---- Responses: the same bursts a third time, to name the address of an error -----------------
   logic unused_answer_valid;
   logic [7:0] unused_answer_last;
+  logic unused_answer_single;
   address_t answer_address;
 
   vta_burst_splitter #(
@@ -202,6 +215,7 @@ module vta_dma_write
     .valid_o(unused_answer_valid),
     .address_o(answer_address),
     .last_beat_o(unused_answer_last),
+    .single_o(unused_answer_single),
     .next_i(answer)
   );
 
@@ -214,6 +228,15 @@ module vta_dma_write
   assert_any : assert property (@(posedge clk_i) disable iff (!rst_ni)
       unsent_any_q == (unsent_q != '0))
   else $error("vta_dma_write lost count of its bursts");
+  assert_flags : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      free_q == !awvalid_q && room_q == (unanswered_q != BurstsBits'(MaxBursts)))
+  else $error("vta_dma_write: a flag differs from what it says");
+  assert_last : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      send_valid -> beat_last == (beat_q == send_last))
+  else $error("vta_dma_write: a flag differs from its count");
+  assert_sends : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      unsent_any_q -> send_valid)
+  else $error("a burst was asked for that has no data");
   assert_aw_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
       $past(rst_ni && axi_req_o.awvalid && !axi_rsp_i.awready)
       -> axi_req_o.awvalid && $stable(axi_req_o.awaddr) && $stable(axi_req_o.awlen))

@@ -54,7 +54,8 @@ module vta_execute
   input  logic [    InpBits-1:0] inp_i,
   output logic [LogWgtDepth-1:0] wgt_index_o,
   input  logic [    WgtBits-1:0] wgt_i,
-  // LOAD of ACC, while nothing executes.
+  // LOAD of ACC, while nothing executes; loads_i: one is in execution.
+  input  logic                   loads_i,
   input  logic                   load_i,
   input  logic [LogAccDepth-1:0] load_index_i,
   input  logic [    AccBits-1:0] load_data_i,
@@ -64,7 +65,7 @@ module vta_execute
   output logic [    OutBits-1:0] out_o[AccBanks]
 );
 
-  logic issue_busy, issue_fault, abandon;
+  logic issue_busy, issue_fault, abandon, src_read;
   logic [1:0] issue_count;
   banks_t dst_issue, gemm_issue, alu_issue, src_issue, src_bank;
   rows_t dst_row, src_row;
@@ -92,6 +93,7 @@ module vta_execute
     .inp_index_o,
     .wgt_index_o,
     .src_o(src_issue),
+    .src_read_o(src_read),
     .src_row_o(src_row),
     .src_bank_o(src_bank)
   );
@@ -104,6 +106,7 @@ module vta_execute
   banks_t gemm_q[1:GemmStages];  // gemm_q[n]: issued n cycles ago
   rows_t gemm_row_q[1:GemmStages];
   logic [GemmStages:1] gemm_valid;
+  logic gemm_reads_q;  // gemm_valid[GemmRead]
   logic [AccBits-1:0] gemm_dot;
   // clear_q: accumulators are zero afterwards; replaces_q: they are the products alone
   logic clear_q, replaces_q;
@@ -176,6 +179,7 @@ module vta_execute
       gemm_q[n] <= rst_ni ? gemm_q[n-1] : '0;
       gemm_row_q[n] <= gemm_row_q[n-1];
     end
+    gemm_reads_q <= rst_ni && gemm_valid[GemmRead-1];
     if (replay_q) gemm_q[GemmFirst+1] <= rst_ni ? gemm_q[GemmFirst] & first : '0;
     if (!writes) gemm_q[GemmFirst+1] <= '0;
     // The instruction may have changed by the time of the write.
@@ -211,7 +215,7 @@ module vta_execute
       alu_dst_1_q <= '0;
       alu_dst_2_q <= '0;
     end else begin
-      alu_src_1_q <= src_issue != '0;
+      alu_src_1_q <= src_read;
       alu_src_2_q <= alu_src_1_q;
       alu_dst_1_q <= alu_issue;
       alu_dst_2_q <= alu_dst_1_q;
@@ -232,8 +236,7 @@ module vta_execute
   rows_t read_row;
   logic [AccBits-1:0] acc[AccBanks];
   assign read = gemm_q[GemmRead] | src_issue | alu_issue;
-  assign read_row = gemm_valid[GemmRead] ? gemm_row_q[GemmRead]
-      : (src_issue != '0 ? src_row : dst_row);
+  assign read_row = gemm_reads_q ? gemm_row_q[GemmRead] : src_read ? src_row : dst_row;
 
   // The results are registers of the banks, and so is all that goes with their write.
   banks_t write_q;
@@ -264,18 +267,16 @@ module vta_execute
     end
 
     // The bank stores what it is given a cycle later, and until then gives it to those that read.
-    logic load;
-    logic [2:1] stores_q, forward;
-    logic [LogAccRows-1:0] read_row_q, store_row_q[1:2];
+    // What a LOAD gives is stored long before an instruction reads.
+    logic load, store_q;
+    logic [2:1] forward_q;
+    logic [LogAccRows-1:0] store_row_q;
     assign load = load_i && load_index_i[0] == 1'(bank);
     always_ff @(posedge clk_i) begin
-      read_row_q <= read_row[bank];
-      stores_q <= {stores_q[1], write_q[bank] || load};
-      store_row_q[1] <= write_q[bank] ? write_row_q[bank] : LogAccRows'(load_index_i >> 1);
-      store_row_q[2] <= store_row_q[1];
-    end
-    for (genvar n = 1; n <= 2; n++) begin : g_forward
-      assign forward[n] = stores_q[n] && read_row_q == store_row_q[n];
+      store_q <= write_q[bank] || load;
+      store_row_q <= write_q[bank] ? write_row_q[bank] : LogAccRows'(load_index_i >> 1);
+      forward_q[1] <= write_q[bank] && read_row[bank] == write_row_q[bank];
+      forward_q[2] <= store_q && read_row[bank] == store_row_q;
     end
 
     vta_acc_bank u_bank (
@@ -296,11 +297,12 @@ module vta_execute
       .gemm_i(write_gemm_q),
       .clear_i(write_zero_q),
       .out_o(out_o[bank]),
+      .loads_i,
       .load_i(load),
       .load_data_i,
-      .store_i(stores_q[1]),
-      .store_row_i(store_row_q[1]),
-      .forward_i(forward)
+      .store_i(store_q),
+      .store_row_i(store_row_q),
+      .forward_i(forward_q)
     );
   end
 
@@ -341,7 +343,7 @@ module vta_execute
       src_issue != '0 || alu_issue != '0 -> gemm_valid == '0)
   else $error("the ALU reads accumulators that GEMM has yet to write");
   assert_no_load : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      load_i -> write_o == '0 && gemm_valid == '0 && alu_dst_1_q == '0 && alu_dst_2_q == '0)
+      load_i -> read == '0 && write_o == '0 && gemm_valid == '0 && alu_dst_1_q == '0 && alu_dst_2_q == '0)
   else $error("a LOAD writes accumulators that an instruction has yet to write");
   assert_fold : assert property (@(posedge clk_i) disable iff (!rst_ni)
       fold_i -> running_q && gemm_i && nest_i.reset && dst_issue == '0 && gemm_valid[2:1] == '0)
@@ -353,7 +355,7 @@ module vta_execute
       fold_q && running_q -> gemm_i)
   else $error("a reset was left to an instruction that is no GEMM");
   assert_quiet : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      quiet_q == (gemm_valid[GemmFirst:1] == '0))
+      quiet_q == (gemm_valid[GemmFirst:1] == '0) && gemm_reads_q == gemm_valid[GemmRead])
   else $error("vta_execute: a flag differs from its stages");
   assert_bounds : assert property (@(posedge clk_i) disable iff (!rst_ni)
       alu_dst_1_q != '0

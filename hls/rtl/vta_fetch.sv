@@ -59,13 +59,15 @@ module vta_fetch
   logic running_q, launch_q, dma_start_q;
   logic [RowBeatsBits-1:0] dma_row_last_q;
   logic [31:0] left_q, number_q;
+  logic none_left_q, one_left_q;  // as the count says
 
   logic dma_valid, dma_ready, beat_valid, beat_ready;
   logic [BusBits-1:0] dma_data, beat_data;
 
   vta_dma_read #(
     .MaxBurstBeats(16),
-    .MaxBeats(PrefetchBeats)
+    .MaxBeats(PrefetchBeats),
+    .Rows(1'b0)
   ) u_dma (
     .clk_i,
     .rst_ni(bus_rst_ni),
@@ -118,7 +120,8 @@ module vta_fetch
   logic offer_load_q, offer_store_q, offer_compute_q;
 
   // Routing goes on while the stages drain: none takes an instruction then.
-  assign beat_ready = running_q && !blocked_o;
+  // Beats are of the program that runs.
+  assign beat_ready = !blocked_o;
   assign take = beat_valid && beat_ready;
 
   // The first beat says where the instruction goes.
@@ -171,11 +174,14 @@ module vta_fetch
     if (compute_valid_o && compute_ready_i)
       destinations_q <= destinations_of(insn_q);
 
+  // Whether an instruction is illegal is looked at in the cycle after it left: its number is there
+  // before a stage takes it from its queue.
+  logic route_1_q, illegal_1_q, illegal_store_1_q;
   logic illegal_seen_q, illegal_store_seen_q;
   logic [31:0] illegal_number_q, illegal_store_number_q;
 
   assign begin_o = start_i && !running_q && !drain_i && rst_ni;
-  assign done_o = running_q && !launch_q && (left_q == '0 || (left_q == 32'd1 && route));
+  assign done_o = running_q && !launch_q && (none_left_q || (one_left_q && route));
 
   always_ff @(posedge clk_i) begin
     launch_q <= begin_o;
@@ -183,21 +189,28 @@ module vta_fetch
     if (begin_o)
       dma_row_last_q <= (RowBeatsBits'(insn_count_i) << (LogInsnBytes - LogBusBytes)) - 1'b1;
     if (done_o) running_q <= 1'b0;
-    if (route) begin
-      if (illegal(insn_q) && !illegal_seen_q) begin
-        illegal_seen_q <= 1'b1;
-        illegal_number_q <= number_q;
-      end
-      if (illegal_store(insn_q) && !illegal_store_seen_q) begin
-        illegal_store_seen_q <= 1'b1;
-        illegal_store_number_q <= number_q;
-      end
-      left_q <= left_q - 1'b1;
-      number_q <= number_q + 1'b1;
+    route_1_q <= rst_ni && route;
+    illegal_1_q <= illegal(insn_q);
+    illegal_store_1_q <= illegal_store(insn_q);
+    if (route_1_q && illegal_1_q && !illegal_seen_q) begin
+      illegal_seen_q <= 1'b1;
+      illegal_number_q <= number_q;
     end
+    if (route_1_q && illegal_store_1_q && !illegal_store_seen_q) begin
+      illegal_store_seen_q <= 1'b1;
+      illegal_store_number_q <= number_q;
+    end
+    if (route) begin
+      left_q <= left_q - 1'b1;
+      none_left_q <= one_left_q;
+      one_left_q <= left_q == 32'd2;
+    end
+    if (route_1_q) number_q <= number_q + 1'b1;
     if (begin_o) begin
       running_q <= 1'b1;
       left_q <= insn_count_i;
+      none_left_q <= insn_count_i == '0;
+      one_left_q <= insn_count_i == 32'd1;
       number_q <= '0;
     end
     if (!rst_ni) running_q <= 1'b0;
@@ -228,6 +241,11 @@ module vta_fetch
   assert_count : assert property (@(posedge clk_i) disable iff (!rst_ni)
       route -> running_q && left_q != '0)
   else $error("more instructions than the program has");
+  assert_running : assert property (@(posedge clk_i) disable iff (!rst_ni) take -> running_q)
+  else $error("fetch has a beat of no program");
+  assert_left : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      running_q -> none_left_q == (left_q == '0) && one_left_q == (left_q == 32'd1))
+  else $error("vta_fetch: a flag differs from its count");
   assert_prefetch : assert property (@(posedge clk_i) disable iff (!rst_ni)
       dma_valid && !drain_i -> dma_ready)
   else $error("fetch asked for more than it has room for");

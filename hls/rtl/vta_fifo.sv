@@ -31,14 +31,25 @@ module vta_fifo #(
   logic head_valid_q;
   logic [Width-1:0] head_q;
 
-  logic push, pop, advance, head_free, one_stored;
-  logic full_q, stored_any_q;  // as the count says; stored: in memory
+  logic push, pop, advance, head_free;
+  // As the count says; stored: in memory. refills_q, follows_q: something is stored, and the head
+  // is not valid, or is. Whether the head is taken comes late, so that all else is a register, or
+  // is decided beside it.
+  logic full_q, stored_any_q, stored_one_q, stored_two, refills_q, follows_q;
+  logic no_head_q;  // the other one of head_valid_q, for the head's enable alone
+  logic stored_any_d, head_valid_d, one_if_kept, one_if_advanced;
   assign ready_o = !full_q;
   assign push = valid_i && ready_o;
   assign pop = head_valid_q && ready_i;
-  assign head_free = !head_valid_q || ready_i;
-  assign advance = stored_any_q && head_free;
-  assign one_stored = total_q == (head_valid_q ? CountBits'(2) : CountBits'(1));
+  assign head_free = no_head_q || ready_i;
+  assign advance = refills_q || (follows_q && ready_i);
+  // No entry is stored any more if the last one becomes the head.
+  assign stored_any_d = push || (refills_q && !stored_one_q)
+      || (follows_q && !(stored_one_q && ready_i));
+  assign head_valid_d = refills_q || follows_q || (head_valid_q && !ready_i);
+  assign one_if_kept = push ? !stored_any_q : stored_one_q;
+  assign one_if_advanced = push ? stored_one_q : stored_two;
+  assign stored_two = total_q == (head_valid_q ? CountBits'(3) : CountBits'(2));
 
   always_ff @(posedge clk_i) begin
     // Whether or not something is stored: the enables of the head do not wait for that.
@@ -48,19 +59,29 @@ module vta_fifo #(
       memory[write_q] <= data_i;
       write_q <= write_q == LastEntry ? '0 : write_q + 1'b1;
     end
-    stored_any_q <= push || (stored_any_q && !(head_free && one_stored));
+    stored_any_q <= stored_any_d;
+    stored_one_q <= (advance && one_if_advanced) || (!advance && one_if_kept);
+    refills_q <= push && !refills_q && !follows_q && (!head_valid_q || ready_i);
+    follows_q <= (refills_q && (push || !stored_one_q))
+        || (follows_q && (push || !(stored_one_q && ready_i)))
+        || (push && head_valid_q && !ready_i);
     if (push != pop) begin
       total_q <= push ? total_q + 1'b1 : total_q - 1'b1;
       full_q <= push && total_q == CountBits'(Depth - 1);
     end
-    head_valid_q <= advance || (head_valid_q && !pop);
+    head_valid_q <= head_valid_d;
+    no_head_q <= !head_valid_d;
     if (!rst_ni) begin
       write_q <= '0;
       read_q <= '0;
       total_q <= '0;
       full_q <= 1'b0;
       stored_any_q <= 1'b0;
+      stored_one_q <= 1'b0;
+      refills_q <= 1'b0;
+      follows_q <= 1'b0;
       head_valid_q <= 1'b0;
+      no_head_q <= 1'b1;
     end
   end
 
@@ -81,7 +102,10 @@ module vta_fifo #(
   else $error("vta_fifo lost count of its head");
   assert_flags : assert property (@(posedge clk_i) disable iff (!rst_ni)
       full_q == (total_q == CountBits'(Depth))
-          && stored_any_q == (total_q != CountBits'(head_valid_q)))
+          && stored_any_q == (total_q != CountBits'(head_valid_q))
+          && stored_one_q == (total_q == CountBits'(head_valid_q) + 1'b1)
+          && no_head_q == !head_valid_q && refills_q == (stored_any_q && !head_valid_q)
+          && follows_q == (stored_any_q && head_valid_q))
   else $error("vta_fifo: a flag differs from its count");
   assert_output_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
       $past(rst_ni && valid_o && !ready_i) -> valid_o && $stable(data_o))

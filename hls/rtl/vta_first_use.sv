@@ -5,8 +5,8 @@
 //
 // Two cycles after a micro-op at issue_i, first_o says whether it is the first at its accumulator.
 // Micro-ops of one accumulator must be three cycles apart. covered_o, a cycle after first_o, says
-// that all have been come to. After end_i the marks are wiped, which takes as many cycles as there
-// are words.
+// that all have been come to. In the cycles after the one behind end_i the marks are wiped, which
+// takes as many cycles as there are words.
 
 module vta_first_use
   import vta_pkg::*;
@@ -35,7 +35,7 @@ module vta_first_use
 
   logic [LogAccDepth-1:0] begin_q;
   logic [LogAccDepth:0] count_q, left_q, left_d;
-  logic wiping_q, covered_q;
+  logic wiping_q, covered_q, end_q;
   word_t wiped_q;
 
   banks_t valid_1_q, first_2_q;
@@ -85,7 +85,8 @@ module vta_first_use
       wiped_q <= wiped_q + 1'b1;
       wiping_q <= wiped_q != '1;
     end
-    if (!rst_ni || end_i) begin
+    end_q <= end_i;
+    if (!rst_ni || end_q) begin
       wiping_q <= 1'b1;
       wiped_q <= '0;
     end

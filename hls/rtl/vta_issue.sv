@@ -57,6 +57,7 @@ module vta_issue
   // The banks of sources that go in the cycle before their destinations; for each bank of a
   // destination that of its source.
   output banks_t                 src_o,
+  output logic                   src_read_o,      // src_o has a bank
   output rows_t                  src_row_o,
   output banks_t                 src_bank_o
 );
@@ -107,6 +108,7 @@ module vta_issue
   // The micro-op buffer answers in the cycle after the loops; its words and the loops' sums are
   // there in the next. past: the index is past the buffer.
   logic [1:0] read_valid_q, read_past_q, uop_valid_q, uop_past_q;
+  logic on_way_q;  // a pair is between the loops and the queue
   logic [UopEndBits-1:0] read_index_q[2], uop_index_q[2];
   logic [UopBits-1:0] uop_q[2];
 
@@ -132,7 +134,7 @@ module vta_issue
     always_ff @(posedge clk_i) begin
       if (uop_read_o) begin
         read_index_q[n] <= nest_uop[n];
-        read_past_q[n] <= nest_uop[n] >= UopEndBits'(UopDepth);
+        read_past_q[n] <= (nest_uop[n] >> LogUopDepth) != '0;
       end
       if (read_valid_q[0]) begin
         uop_index_q[n] <= read_index_q[n];
@@ -201,10 +203,10 @@ module vta_issue
     for (int n = 0; n < 2; n++) begin
       if (index_valid_q[n]) begin
         past[n].uop = past_q[n];
-        past[n].inp = gemm_q && src_index_q[n] >= index_t'(InpDepth);
-        past[n].wgt = gemm_q && wgt_index_q[n] >= index_t'(WgtDepth);
-        past[n].dst = dst_index_q[n] >= index_t'(AccDepth);
-        past[n].src = two_tensors_q && src_index_q[n] >= index_t'(AccDepth);
+        past[n].inp = gemm_q && (src_index_q[n] >> LogInpDepth) != '0;
+        past[n].wgt = gemm_q && (wgt_index_q[n] >> LogWgtDepth) != '0;
+        past[n].dst = (dst_index_q[n] >> LogAccDepth) != '0;
+        past[n].src = two_tensors_q && (src_index_q[n] >> LogAccDepth) != '0;
       end
       faults[n] = past[n] != '0;
     end
@@ -215,22 +217,30 @@ module vta_issue
   index_t fault_index_q;
   logic faulty;  // which of the two
   assign faulty = !faults_1_q[0];
+  fault_e fault_code[2];
+  index_t fault_index[2];
+  always_comb begin
+    for (int n = 0; n < 2; n++) begin
+      fault_code[n] = FaultAcc;
+      fault_index[n] = dst_index_1_q[n];
+      if (past_1_q[n].uop) begin
+        fault_code[n] = FaultUop;
+      end else if (past_1_q[n].inp) begin
+        fault_code[n] = FaultInp;
+        fault_index[n] = src_index_1_q[n];
+      end else if (past_1_q[n].wgt) begin
+        fault_code[n] = FaultWgt;
+        fault_index[n] = wgt_index_1_q[n];
+      end else if (!past_1_q[n].dst) begin
+        fault_index[n] = src_index_1_q[n];
+      end
+    end
+  end
   always_ff @(posedge clk_i) begin
     if (faults_1_q != '0 && !fault_seen_q) begin
       fault_seen_q <= 1'b1;
-      fault_code_q <= FaultAcc;
-      fault_index_q <= dst_index_1_q[faulty];
-      if (past_1_q[faulty].uop) begin
-        fault_code_q <= FaultUop;
-      end else if (past_1_q[faulty].inp) begin
-        fault_code_q <= FaultInp;
-        fault_index_q <= src_index_1_q[faulty];
-      end else if (past_1_q[faulty].wgt) begin
-        fault_code_q <= FaultWgt;
-        fault_index_q <= wgt_index_1_q[faulty];
-      end else if (!past_1_q[faulty].dst) begin
-        fault_index_q <= src_index_1_q[faulty];
-      end
+      fault_code_q <= fault_code[faulty];
+      fault_index_q <= fault_index[faulty];
     end
     faults_1_q <= faults;
     if (index_valid_q[0] && !fault_seen_q) begin
@@ -471,7 +481,7 @@ module vta_issue
   // Those of a GEMM are registers of their own: the enable of the input and weight buffers drives
   // every block of them.
   banks_t dst_q_o, gemm_q_o, src_q_o, src_bank_q;
-  logic operand_read_q;
+  logic operand_read_q, src_read_q;
   rows_t dst_row_q, src_row_q;
   logic [LogInpDepth-1:0] inp_read_q;
   logic [LogWgtDepth-1:0] wgt_read_q;
@@ -481,11 +491,13 @@ module vta_issue
       gemm_q_o <= '0;
       operand_read_q <= 1'b0;
       src_q_o <= '0;
+      src_read_q <= 1'b0;
     end else begin
       dst_q_o <= dst_banks;
       gemm_q_o <= gemm_q ? dst_banks : '0;
       operand_read_q <= gemm_q && dst_issue_q;
       src_q_o <= src_banks;
+      src_read_q <= src_issue_q;
     end
     dst_row_q <= dst[0][0] ? {dst_row[0], dst_row[1]} : {dst_row[1], dst_row[0]};
     src_row_q <= src[0][0] ? {src_row[0], src_row[1]} : {src_row[1], src_row[0]};
@@ -499,14 +511,15 @@ module vta_issue
   assign gemm_o = gemm_q_o;
   assign operand_read_o = operand_read_q;
   assign src_o = src_q_o;
+  assign src_read_o = src_read_q;
   assign src_row_o = src_row_q;
   assign src_bank_o = src_bank_q;
   assign inp_index_o = inp_read_q;
   assign wgt_index_o = wgt_read_q;
 
-  assign busy_o = nest_valid[0] || read_valid_q[0] || uop_valid_q[0] || index_valid_q[0] || push
-      || queued_any_q
-      || head_q.valid[0];
+  always_ff @(posedge clk_i)
+    on_way_q <= rst_ni && (uop_read_o || read_valid_q[0] || uop_valid_q[0] || index_valid_q[0]);
+  assign busy_o = nest_valid[0] || on_way_q || queued_any_q || head_q.valid[0];
 
 `ifndef SYNTHESIS
   // verilog_format: off
@@ -520,7 +533,8 @@ module vta_issue
       go_q -> head_q.valid[0] && !fault_o)
   else $error("a micro-op goes that is not there, or has a fault");
   assert_any : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      queued_any_q == (queued_q != '0))
+      queued_any_q == (queued_q != '0)
+      && on_way_q == (read_valid_q[0] || uop_valid_q[0] || index_valid_q[0] || push))
   else $error("vta_issue lost count of its queue");
   assert_second : assert property (@(posedge clk_i) disable iff (!rst_ni)
       head_q.valid != 2'b10 && (!second_q || head_q.valid == 2'b11))
@@ -529,7 +543,7 @@ module vta_issue
       dst_issue_q && pair_q -> head_q.valid == 2'b11 && head_q.fault == '0 && dst[0][0] != dst[1][0])
   else $error("two micro-ops went together that may not");
   assert_gemm : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      operand_read_q == (gemm_q_o != '0) && (dst_q_o != '0 -> gemm_q_o == (gemm_i ? dst_q_o : '0)))
+      operand_read_q == (gemm_q_o != '0) && src_read_q == (src_q_o != '0) && (dst_q_o != '0 -> gemm_q_o == (gemm_i ? dst_q_o : '0)))
   else $error("vta_issue: what goes is of another kind than its instruction");
   assert_phase : assert property (@(posedge clk_i) disable iff (!rst_ni)
       src_phase_q -> two_tensors_q)

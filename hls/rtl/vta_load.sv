@@ -57,7 +57,7 @@ module vta_load
 
   // ---- Instruction ------------------------------------------------------------------------------
   logic take, done, sequencer_busy;
-  logic unused_prev_pop, unused_prev_push, unused_idle, unused_pushes_next;
+  logic idle, unused_prev_pop, unused_prev_push, unused_pushes_next;
 
   vta_sequencer u_sequencer (
     .clk_i,
@@ -76,7 +76,7 @@ module vta_load
     .prev_push_o(unused_prev_push),
     .next_ready_i,
     .next_push_o,
-    .idle_o(unused_idle),
+    .idle_o(idle),
     .take_o(take),
     .busy_o(sequencer_busy),
     .pushes_next_o(unused_pushes_next),
@@ -94,7 +94,8 @@ module vta_load
   always_ff @(posedge clk_i) begin
     launch_q <= take && rst_ni;
     begin_q <= launch_q && rst_ni;
-    if (take) begin
+    // While none is in execution, whether it is taken or not: take goes to few registers.
+    if (idle) begin
       transfer_q <= transfer_of(insn_i);
       if (memory_type_of(insn_i) == MemWgt) begin
         transfer_q.y_pad_0 <= '0;

@@ -67,7 +67,7 @@ module vta_load_part
                              : block_address(inp_addr_i, transfer_i.dram_base, LogInpBytes);
       dma_row_last_q <= (RowBeatsBits'(parted ? 16'd1 : transfer_i.x_size)
           << (wgt_i ? LogWgtBeats : LogInpBeats)) - 1'b1;
-      dma_stride_q <= parted ? address_t'(1) << LogWgtBytes
+      dma_stride_q <= parted && transfer_i.x_size != 16'd1 ? address_t'(1) << LogWgtBytes
           : address_t'(transfer_i.x_stride) << (wgt_i ? LogWgtBytes : LogInpBytes);
       dma_plane_stride_q <= address_t'(transfer_i.x_stride) << LogWgtBytes;
     end
@@ -124,7 +124,7 @@ module vta_load_part
     .x_pad_0_i(transfer_i.x_pad_0),
     .x_pad_1_i(transfer_i.x_pad_1),
     .log_beats_i(wgt_i ? 4'(LogWgtBeats) : 4'(LogInpBeats)),
-    .depth_i(wgt_i ? SramIndexBits'(WgtDepth) : SramIndexBits'(InpDepth)),
+    .last_i(wgt_i ? SramIndexBits'(WgtDepth - 1) : SramIndexBits'(InpDepth - 1)),
     .done_o,
     .waiting_o,
     .fault_o(loader_fault),

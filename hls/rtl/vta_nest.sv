@@ -137,32 +137,33 @@ module vta_nest
 
   // ---- Sums -------------------------------------------------------------------------------------
   // From a micro-op to the same one of the next pair there are two steps. They add to the sum, or
-  // to the outer loop's part of it, a multiple of the factors.
-  typedef enum logic [2:0] {
+  // to the outer loop's part of it, factors: once, or twice, which is told apart so that the adder's
+  // look-up tables choose.
+  typedef enum logic [1:0] {
     Nothing,
     In,
-    TwiceIn,
     Out,
-    OutAndIn,
-    TwiceOut
+    OutAndIn
   } addend_e;
 
   typedef struct packed {
-    logic       from_zero;
-    logic       from_outer;
-    addend_e    addend;
-    logic [1:0] outer;  // outer iterations
+    logic    from_zero;
+    logic    from_outer;
+    addend_e addend;
+    logic    twice;
+    logic    outer_once;   // an outer iteration begins
+    logic    outer_twice;  // or two
   } advance_t;
 
   function automatic advance_t advance(input step_t one, input step_t other);
     advance_t result;
     result.from_zero = 1'b0;
     result.from_outer = one.outer || other.outer;
-    result.outer = 2'(one.outer) + 2'(other.outer);
-    if (one.outer && other.outer) result.addend = TwiceOut;
-    else if (one.outer && other.run) result.addend = OutAndIn;
-    else if (one.outer || other.outer) result.addend = Out;
-    else if (one.run && other.run) result.addend = TwiceIn;
+    result.outer_once = one.outer != other.outer;
+    result.outer_twice = one.outer && other.outer;
+    result.twice = result.outer_twice || (!result.from_outer && one.run && other.run);
+    if (one.outer && other.run && !other.outer) result.addend = OutAndIn;
+    else if (result.from_outer) result.addend = Out;
     else result.addend = one.run || other.run ? In : Nothing;
     return result;
   endfunction
@@ -208,10 +209,8 @@ module vta_nest
                                     input index_t both);
     unique case (kind)
       In: return in;
-      TwiceIn: return in << 1;
       Out: return out;
       OutAndIn: return both;
-      TwiceOut: return out << 1;
       default: return '0;
     endcase
   endfunction
@@ -220,12 +219,16 @@ module vta_nest
     if (taken_q) begin
       for (int n = 0; n < 2; n++) begin
         for (int f = 0; f < Fields; f++) begin
+          automatic
+          index_t
+          once = addend(
+              advance_q[n].addend, factor_out[f], factor_in[f], out_and_in_q[f]
+          );
           sum_q[n][f] <= (advance_q[n].from_zero ? '0 : advance_q[n].from_outer ? outer_q[n][f]
-              : sum_q[n][f])
-              + addend(advance_q[n].addend, factor_out[f], factor_in[f], out_and_in_q[f]);
+              : sum_q[n][f]) + (advance_q[n].twice ? once << 1 : once);
           outer_q[n][f] <= (advance_q[n].from_zero ? '0 : outer_q[n][f])
-              + (advance_q[n].outer == 2'd0 ? '0 : advance_q[n].outer[1] ? factor_out[f] << 1
-                  : factor_out[f]);
+              + ((advance_q[n].outer_once ? factor_out[f] : '0)
+                  | (advance_q[n].outer_twice ? factor_out[f] << 1 : '0));
         end
       end
     end

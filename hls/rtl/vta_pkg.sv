@@ -444,6 +444,13 @@ package vta_pkg;
     };
   endfunction
 
+  // Whether one number is the other plus one, both of them of UopEndBits. Bit by bit: the sum's carry
+  // into a bit is known from the bit before, where that is right.
+  function automatic logic follows(input logic [UopEndBits-1:0] number,
+                                   input logic [UopEndBits-1:0] other);
+    return (number ^ other) == {other[UopEndBits-2:0] & ~number[UopEndBits-2:0], 1'b1};
+  endfunction
+
   // Whether it is a window GEMM of anything but one micro-op and an inner loop of two iterations to
   // as many as a line has.
   function automatic logic illegal_window(input logic [InsnBits-1:0] insn);
@@ -451,8 +458,9 @@ package vta_pkg;
     columns = insn[IterInLsb+:IterBits];
     return window_of(
         insn
-    ) && (insn[UopEndLsb+:UopEndBits] != UopEndBits'(insn[UopBgnLsb+:UopBgnBits]) + 1'b1 ||
-          columns < IterBits'(2) || columns > IterBits'(1 << LogWindowLine));
+    ) && (!follows(
+        insn[UopEndLsb+:UopEndBits], UopEndBits'(insn[UopBgnLsb+:UopBgnBits])
+    ) || columns < IterBits'(2) || columns > IterBits'(1 << LogWindowLine));
   endfunction
 
   // Whether the compute stage, which gets it, cannot execute it: opcodes 5 to 7, LOAD of OUT and of

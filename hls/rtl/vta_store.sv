@@ -50,7 +50,7 @@ module vta_store
 
   // ---- Instruction ------------------------------------------------------------------------------
   logic take, done;
-  logic unused_next_pop, unused_next_push, unused_idle, unused_pushes_next;
+  logic idle, unused_next_pop, unused_next_push, unused_pushes_next;
 
   vta_sequencer u_sequencer (
     .clk_i,
@@ -69,7 +69,7 @@ module vta_store
     .prev_push_o,
     .next_ready_i(1'b1),
     .next_push_o(unused_next_push),
-    .idle_o(unused_idle),
+    .idle_o(idle),
     .take_o(take),
     .busy_o,
     .pushes_next_o(unused_pushes_next),
@@ -92,7 +92,8 @@ module vta_store
     begin_q <= launch_q && rst_ni;
     under_way_q <= under_way_d;
     fill_goes_q <= under_way_d && !illegal_q && !drain_i;
-    if (take) begin
+    // While none is in execution, whether it is taken or not: take goes to few registers.
+    if (idle) begin
       transfer_q <= transfer_of(insn_i);
       through_q <= store_type_of(insn_i) == MemThrough;
       fill_q <= store_type_of(insn_i) == MemTable;
@@ -247,7 +248,8 @@ module vta_store
     if (illegal_q) begin
       fault_code_o = FaultIllegal;
       fault_address_o = address_t'(illegal_number_i);
-    end else if (past) begin
+    end else if (at_hand && at_hand_past && !dma_fault) begin
+      // Of the two in one cycle that of the memory is told: it is of an earlier beat.
       fault_code_o = FaultOut;
       fault_address_o = address_t'(at_hand_index);
     end

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A table of 256 bytes in LUT RAM that looks up all bytes of a beat at once: it has a copy for each.
-// It is written a word of 64 bits at a time. Contents are zero after configuration and kept through
+// It is written a word of 64 bits at a time, in the cycle after write_i. Contents are zero after configuration and kept through
 // every reset.
 
 module vta_table
@@ -15,6 +15,14 @@ module vta_table
   output logic [      BusBits-1:0] entries_o
 );
 
+  logic write_q;
+  logic [LogTableWords-1:0] write_index_q;
+  logic [TableWordBits-1:0] word_q;
+  always_ff @(posedge clk_i) begin
+    write_q <= write_i;
+    if (write_i) {write_index_q, word_q} <= {write_index_i, word_i};
+  end
+
   for (genvar lane = 0; lane < BusBytes; lane++) begin : g_lane
     (* ram_style = "distributed" *) logic [TableWordBits-1:0] memory[1 << LogTableWords];
     logic [LogTableBytes-1:0] index;
@@ -23,7 +31,7 @@ module vta_table
     initial for (int n = 0; n < 1 << LogTableWords; n++) memory[n] = '0;
 
     // No always_ff: nothing else may write its variables, not even initial (IEEE 1800, 9.2.2.4).
-    always @(posedge clk_i) if (write_i) memory[write_index_i] <= word_i;
+    always @(posedge clk_i) if (write_q) memory[write_index_q] <= word_q;
 
     assign index = indices_i[8*lane+:8];
     assign word = memory[index[LogTableBytes-1:LogTableWordBytes]];

@@ -17,17 +17,25 @@ module vta_token_queue #(
   localparam int unsigned CountBits = $clog2(Depth + 1);
 
   logic [CountBits-1:0] count_q;
-  logic any_q, full_q;  // as the count says
+  logic any_q, full_q, one_q;  // as the count says
+  logic [CountBits-1:0] more, less;
+  assign more = count_q + 1'b1;
+  assign less = count_q - 1'b1;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       count_q <= '0;
       any_q <= 1'b0;
       full_q <= 1'b0;
-    end else if (push_i != pop_i) begin
-      count_q <= push_i ? count_q + 1'b1 : count_q - 1'b1;
-      any_q <= push_i || count_q != CountBits'(1);
-      full_q <= push_i && count_q == CountBits'(Depth - 1);
+      one_q <= 1'b0;
+    end else begin
+      if (push_i != pop_i) begin
+        count_q <= push_i ? more : less;
+        one_q <= push_i ? !any_q : less == CountBits'(1);
+      end
+      // Pushes and pops come late: one look-up table each.
+      any_q <= push_i || (any_q && !(pop_i && one_q));
+      full_q <= !pop_i && (full_q || (push_i && more == CountBits'(Depth)));
     end
   end
 
@@ -42,7 +50,7 @@ module vta_token_queue #(
   else $error("a token was pushed to a full queue");
   assert_flags : assert property (@(posedge clk_i) disable iff (!rst_ni)
       any_q == (count_q != '0) && full_q == (count_q == CountBits'(Depth))
-          && count_q <= CountBits'(Depth))
+          && one_q == (count_q == CountBits'(1)) && count_q <= CountBits'(Depth))
   else $error("vta_token_queue: a flag differs from its count");
   cover_full : cover property (@(posedge clk_i) rst_ni && !ready_o);
   cover_both : cover property (@(posedge clk_i) rst_ni && push_i && pop_i);

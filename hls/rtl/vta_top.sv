@@ -194,17 +194,19 @@ module vta_top
   fault_e stage_fault_code[Stages];
   address_t stage_fault_address[Stages];
 
-  // Faults are registered: a fault stops the stages two cycles after the one that shows it.
+  // Faults are registered: a fault stops the stages two cycles after the one that shows it. What is
+  // known of it means something in the cycle of its flag alone, and its address is kept a cycle
+  // after its code.
   logic stage_fault_q[Stages];
+  logic [Stages-1:0] raised_q;  // whether a program runs or not: chooses the address
   fault_e stage_fault_code_q[Stages];
   address_t stage_fault_address_q[Stages];
   always_ff @(posedge clk) begin
     for (int s = 0; s < Stages; s++) begin
       stage_fault_q[s] <= stage_rst_n && running_q && stage_fault[s];
-      if (stage_fault[s]) begin
-        stage_fault_code_q[s] <= stage_fault_code[s];
-        stage_fault_address_q[s] <= stage_fault_address[s];
-      end
+      raised_q[s] <= stage_fault[s];
+      stage_fault_code_q[s] <= stage_fault_code[s];
+      stage_fault_address_q[s] <= stage_fault_address[s];
     end
   end
   assign any_fault = stage_fault_q[0] || stage_fault_q[1] || stage_fault_q[2] || stage_fault_q[3];
@@ -222,28 +224,39 @@ module vta_top
   assign stop = (rst_n && (soft_reset || resetting_q))
       || (stage_rst_n && (fault_q || (any_fault && !finished_q)));
 
-  // The count of micro-ops follows by a cycle.
-  logic counting_q;
+  // Counts follow by a cycle.
+  logic clear_counts, clear_counts_q, counting_q;
   logic [2:0] gemm_issue_q;
+  assign clear_counts = !stage_rst_n || start_fetch;
   always_ff @(posedge clk) begin
+    clear_counts_q <= clear_counts;
     counting_q <= running_q;
     gemm_issue_q <= gemm_issue;
-    if (running_q) cycles_q <= cycles_q + 1'b1;
-    if (counting_q) gemms_q <= gemms_q + 64'(gemm_issue_q);
-    if (!stage_rst_n || start_fetch) begin
+    if (counting_q) begin
+      cycles_q <= cycles_q + 1'b1;
+      gemms_q <= gemms_q + 64'(gemm_issue_q);
+    end
+    if (clear_counts_q) begin
       cycles_q <= '0;
       gemms_q <= '0;
-      counting_q <= 1'b0;
     end
+  end
 
+  // Of faults in one cycle that of the stage nearest to fetch is kept.
+  logic fault_begins_q;
+  address_t first_fault_address_q;
+  always_ff @(posedge clk) begin
+    fault_begins_q <= faults;
+    for (int s = Stages - 1; s >= 0; s--)
+    if (raised_q[s]) first_fault_address_q <= stage_fault_address_q[s];
+    if (fault_begins_q) fault_address_q <= first_fault_address_q;
+    if (!stage_rst_n) fault_address_q <= '0;
+  end
+
+  always_ff @(posedge clk) begin
     if (ends) begin
-      // Of faults in one cycle that of the stage nearest to fetch is kept.
-      for (int s = Stages - 1; s >= 0; s--) begin
-        if (stage_fault_q[s]) begin
-          fault_code_q <= stage_fault_code_q[s];
-          fault_address_q <= stage_fault_address_q[s];
-        end
-      end
+      for (int s = Stages - 1; s >= 0; s--)
+      if (stage_fault_q[s]) fault_code_q <= stage_fault_code_q[s];
       running_q <= 1'b0;
       finished_q <= !any_fault;
       fault_q <= any_fault;
@@ -257,7 +270,6 @@ module vta_top
       finished_q <= 1'b0;
       fault_q <= 1'b0;
       fault_code_q <= FaultNone;
-      fault_address_q <= '0;
     end
 
     resetting_q <= resetting;
@@ -599,7 +611,7 @@ module vta_top
   for (genvar s = 0; s < Stages; s++) begin : g_counters
     vta_counters u_counters (
       .clk_i(clk),
-      .clear_i(!stage_rst_n || start_fetch),
+      .clear_i(clear_counts),
       .count_i(running_q),
       .busy_i(busy[s]),
       .starved_i(starved[s]),
@@ -720,7 +732,7 @@ module vta_top
   else $error("a program runs, is finished, has faulted: two of these at once");
   assert_fault_kept : assert property (@(posedge clk) disable iff (!rst_n)
       $past(rst_n && stage_rst_n && fault) && stage_rst_n -> $stable(fault_code_q)
-          && $stable(fault_address_q))
+          && ($past(fault_begins_q) || $stable(fault_address_q)))
   else $error("the first fault was not kept");
   assert_fault_flag : assert property (@(posedge clk) disable iff (!rst_n)
       stage_rst_n -> fault_q == (fault_code_q != FaultNone)

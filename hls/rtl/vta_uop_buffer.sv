@@ -27,7 +27,7 @@ module vta_uop_buffer
   output logic                   waiting_o,
   output logic                   fault_o,
   output logic [           16:0] fault_index_o,
-  output logic [LogBusBytes-1:0] lanes_o,       // micro-ops in the beat that is being taken
+  output logic [LogBusBytes-1:0] lanes_o,       // micro-ops in the beat that is taken next
   input  logic                   beat_valid_i,
   output logic                   beat_ready_o,
   input  logic [    BusBits-1:0] beat_data_i,
@@ -135,7 +135,7 @@ module vta_uop_buffer
     );
   end
 
-  assign lanes_o = LogBusBytes'($countones(bank_write));
+  assign lanes_o = LogBusBytes'($countones(bank_write_q));
 
   for (genvar n = 0; n < 2; n++) begin : g_read
     logic [LogUopDepth-1:0] read_index_q;

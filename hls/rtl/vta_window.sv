@@ -7,8 +7,8 @@
 //
 //   the last columns of a row: registers; the rows before: a line of LUT RAM each
 //
-// issue_i marks the cycle in which an input is read, which is at inp_i in the next; so are its taps.
-// In the one after that writes_o says whether the iteration writes: it does where it is in none of
+// issue_i marks the cycle in which an input is read, which is at inp_i in the next; so are its taps,
+// and window_o says whether the instruction is a window GEMM. In the one after that writes_o says whether the iteration writes: it does where it is in none of
 // the first rows and columns that are to be skipped, as of any other GEMM.
 
 module vta_window
@@ -32,17 +32,17 @@ module vta_window
   typedef logic [LogWindowLine-1:0] column_t;
 
   // ---- Where the iteration is -------------------------------------------------------------------
-  column_t column_q, last_column_q, column_1_q;
+  column_t column_q, before_last_q, column_1_q;
   logic [WgtFactorBits-1:0] rows_to_skip_q;
   logic [WindowRows-1:1] row_before_q;  // there are so many rows before
-  logic window_issue, last, window_1_q, last_1_q, writes_1_q, writes_2_q;
+  logic window_issue, last_q, window_q, window_1_q, clears_1_q, writes_1_q, writes_2_q;
   assign window_issue = issue_i && window_i;
-  assign last = column_q == last_column_q;
 
   always_ff @(posedge clk_i) begin
     if (window_issue) begin
-      column_q <= last ? '0 : column_q + 1'b1;
-      if (last) begin
+      column_q <= last_q ? '0 : column_q + 1'b1;
+      last_q <= !last_q && column_q == before_last_q;
+      if (last_q) begin
         row_before_q[1] <= 1'b1;
         for (int r = 2; r < WindowRows; r++) row_before_q[r] <= row_before_q[r-1];
         if (rows_to_skip_q != '0) rows_to_skip_q <= rows_to_skip_q - 1'b1;
@@ -50,19 +50,21 @@ module vta_window
     end
     if (start_i) begin
       column_q <= '0;
-      last_column_q <= column_t'(columns_i - 1'b1);
+      last_q <= 1'b0;
+      before_last_q <= column_t'(columns_i - IterBits'(2));
       row_before_q <= '0;
       rows_to_skip_q <= skip_rows_i;
     end
     column_1_q <= column_q;
-    last_1_q <= last;
+    clears_1_q <= start_i || (window_issue && last_q);
+    window_q <= window_i;
     window_1_q <= window_issue;
     writes_1_q <= !window_issue || (rows_to_skip_q == '0
         && (WgtFactorBits + LogWindowLine)'(column_q)
             >= (WgtFactorBits + LogWindowLine)'(skip_columns_i));
     writes_2_q <= writes_1_q;
   end
-  assign window_o = window_1_q;
+  assign window_o = window_q;
   assign writes_o = writes_2_q;
 
   // ---- Taps -------------------------------------------------------------------------------------
@@ -89,7 +91,7 @@ module vta_window
         before_q[r][1] <= newest[r];
         for (int t = 2; t < WindowColumns; t++) before_q[r][t] <= before_q[r][t-1];
       end
-      if (start_i || (window_1_q && last_1_q)) before_q[r] <= '{default: '0};
+      if (clears_1_q) before_q[r] <= '{default: '0};
     end
 
     assign taps_o[r*WindowColumns] = newest[r];
@@ -106,14 +108,18 @@ module vta_window
   always @(posedge clk_i) started_q <= started_q || start_i;
 
   assert_column : assert property (@(posedge clk_i) disable iff (!started_q)
-      window_issue -> column_q <= last_column_q && columns_i >= IterBits'(2)
+      window_issue -> last_q == (IterBits'(column_q) == columns_i - 1'b1)
+          && IterBits'(column_q) < columns_i && columns_i >= IterBits'(2)
           && columns_i <= IterBits'(Line))
-  else $error("a window GEMM has longer rows than a line, or of one column");
+  else $error("a window GEMM has longer rows than a line, or of one column, or leaves its row");
+  assert_kind : assert property (@(posedge clk_i) disable iff (!started_q)
+      window_1_q -> window_q)
+  else $error("the inputs of a window GEMM are taken for those of another");
   assert_apart : assert property (@(posedge clk_i) disable iff (!started_q)
       window_issue && window_1_q -> column_q != column_1_q)
   else $error("a line is read in the cycle in which it is written");
   assert_start : assert property (@(posedge clk_i) disable iff (!started_q)
-      start_i -> !window_issue && !window_1_q)
+      start_i || $past(start_i) -> !window_issue && !window_1_q)
   else $error("an instruction began before the last one read its inputs");
   cover_skips : cover property (@(posedge clk_i) window_1_q && !writes_1_q);
   // verilog_format: on
