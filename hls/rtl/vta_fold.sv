@@ -52,21 +52,22 @@ module vta_fold
   logic [CountBits-1:0] count_q;
   logic [RoomBits-1:0] room_q;
   logic [UopDstBits-1:0] first_q;
-  logic one_uop_q, inner_fits_q, outer_fits_q, consecutive_q, fits_q, operands_q;
+  logic one_uop_q, inner_fits_q, outer_fits_q, inp_still_q, wgt_still_q;
+  logic consecutive_q, fits_q, operands_q;
 
   always_ff @(posedge clk_i) begin
     if (state_q == Measure) begin
       count_q <= CountBits'(nest_i.iter_out) * CountBits'(nest_i.iter_in);
-      one_uop_q <= nest_i.uop_count[1] && nest_i.uop_bgn < UopEndBits'(UopDepth)
-          && {nest_i.wgt_factor_out, nest_i.wgt_factor_in} == '0;
+      one_uop_q <= nest_i.uop_count[1] && nest_i.uop_bgn < UopEndBits'(UopDepth);
+      inp_still_q <= {nest_i.src_factor_out, nest_i.src_factor_in} == '0;
+      wgt_still_q <= {nest_i.wgt_factor_out, nest_i.wgt_factor_in} == '0;
       inner_fits_q <= nest_i.iter_in != '0
-          && (nest_i.iter_in == IterBits'(1) || nest_i.dst_factor_in == index_t'(1))
-          && {nest_i.src_factor_out, nest_i.src_factor_in} == '0;
+          && (nest_i.iter_in == IterBits'(1) || nest_i.dst_factor_in == index_t'(1));
       outer_fits_q <= nest_i.iter_out != '0
           && (nest_i.iter_out == IterBits'(1) || nest_i.dst_factor_out == index_t'(nest_i.iter_in));
     end
     if (state_q == Prove) begin
-      consecutive_q <= one_uop_q && inner_fits_q && outer_fits_q;
+      consecutive_q <= one_uop_q && inner_fits_q && outer_fits_q && inp_still_q && wgt_still_q;
       fits_q <= count_q <= CountBits'(AccDepth);
       room_q <= RoomBits'(AccDepth) - RoomBits'(count_q);
     end
