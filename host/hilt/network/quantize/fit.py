@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from hilt.network.calibration import CalibrationError, HeldOut, spread
@@ -23,6 +23,8 @@ _LEAST_ROUNDING_GAIN = 0.05
 """Decibels that rounding by effect must bring, since it is fitted to few samples."""
 _LEAST_EQUALISING_GAIN = 0.1
 """Decibels that equalising must bring, since it changes the weights."""
+_STARTS = 1 + len(RULES) + 2
+"""Starts that are tried at most: the graph, equalised by each rule, and two of these centred."""
 
 
 @dataclass(frozen=True)
@@ -48,13 +50,14 @@ class Fitted:
 
 @dataclass(frozen=True)
 class _Start:
-    """Scales tensor by tensor."""
+    """Scales tensor by tensor, and their decibels on the deciding samples."""
 
     graph: OnnxGraph
     regions: Regions
     statistics: dict[str, TensorStatistics]
     scales: Scales
     search: ScaleSearch
+    decibels: float
 
 
 @dataclass(frozen=True)
@@ -92,8 +95,8 @@ def fit(
         CalibrationError: The data cannot be computed.
     """
     advance = counting("quantising", "steps")
-    chosen_start = _best_start(graph, samples, channel_block, kept, counting("fitting scales", "starts"))
-    best = chosen_start.start
+    candidate = _Candidates(samples, channel_block, kept, counting("fitting scales", "starts")).best(graph)
+    best = candidate.start
     if least_decibels is not None:
         chosen = choose_kept(
             best.graph, samples, least_decibels, kept=kept, channel_block=channel_block, on_step=advance
@@ -107,7 +110,7 @@ def fit(
         if scales.biases:
             scales.biases = corrected_biases(best.graph, best.regions, scales, best.statistics)
     scales = _rounded(best, scales, samples, counting("rounding weights", "layers"))
-    return Fitted(best.graph, best.regions, scales, chosen_start.equalised, chosen_start.centred, tuple(kept))
+    return Fitted(best.graph, best.regions, scales, candidate.equalised, candidate.centred, tuple(kept))
 
 
 def _rounded(start: _Start, scales: Scales, samples: HeldOut, advance: Callable[[int, int], None]) -> Scales:
@@ -123,56 +126,53 @@ def _rounded(start: _Start, scales: Scales, samples: HeldOut, advance: Callable[
     return candidate if start.search.measure(candidate) > level + _LEAST_ROUNDING_GAIN else scales
 
 
-def _best_start(
-    graph: OnnxGraph,
-    samples: HeldOut,
-    channel_block: int,
-    kept: Collection[str],
-    advance: Callable[[int, int], None],
-) -> _Candidate:
-    """Return the best of the graph as it is and with its channels equalised by each rule, and of these with centring.
+class _Candidates:
+    """Makes starts of a graph in several forms, and chooses among them.
 
     The samples that fit the scales decide with the others, since all candidates are fitted to them alike.
     """
-    advance(0, 1 + len(RULES))
-    plain = _candidate(_start(graph, samples, channel_block, kept), equalised=False, centred=False)
-    best = _better(plain, _centred_ones(plain, samples, channel_block, kept))
-    for done, rule in enumerate(RULES, 1):
-        advance(done, 1 + len(RULES))
-        made = equalised(graph, plain.start.regions.ends, plain.start.statistics, rule)
-        if made is None:
-            break
-        try:
-            start = _start(made, samples, channel_block, kept)
-        except CalibrationError:  # ONNX Runtime's pools know a smaller range of scales than VTA
-            continue
-        candidate = _candidate(start, equalised=True, centred=False)
-        best = _better(best, [candidate, *_centred_ones(candidate, samples, channel_block, kept)])
-    return best
+
+    def __init__(
+        self, samples: HeldOut, channel_block: int, kept: Collection[str], advance: Callable[[int, int], None]
+    ) -> None:
+        """Count starts with `advance`."""
+        self._samples, self._channel_block, self._kept, self._advance = samples, channel_block, kept, advance
+        self._done = 0
+
+    def best(self, graph: OnnxGraph) -> _Candidate:
+        """Return the best of the graph as it is, equalised, and each of the two with centred tensors."""
+        plain = self._made(graph, equalised=False, centred=False)
+        best = equal = _better(plain, self._equalised(plain.start))
+        for each in (plain, equal) if equal is not plain else (plain,):
+            start = each.start
+            made = centred(start.graph, start.regions, start.statistics, start.scales)
+            if made is not None:
+                best = _better(best, [self._made(made, equalised=each.equalised, centred=True)])
+        return best
+
+    def _equalised(self, plain: _Start) -> Iterator[_Candidate]:
+        for rule in RULES:
+            made = equalised(plain.graph, plain.regions.ends, plain.statistics, rule)
+            if made is None:
+                return
+            try:
+                yield self._made(made, equalised=True, centred=False)
+            except CalibrationError:  # ONNX Runtime's pools know a smaller range of scales than VTA
+                continue
+
+    def _made(self, graph: OnnxGraph, *, equalised: bool, centred: bool) -> _Candidate:
+        self._advance(self._done, _STARTS)
+        self._done += 1
+        start = _start(graph, self._samples, self._channel_block, self._kept)
+        return _Candidate(start, equalised, centred, (start.decibels + start.search.measure_fitted(start.scales)) / 2)
 
 
-def _candidate(start: _Start, *, equalised: bool, centred: bool) -> _Candidate:
-    return _Candidate(start, equalised, centred, start.search.measure_all(start.scales))
-
-
-def _better(best: _Candidate, others: Sequence[_Candidate]) -> _Candidate:
+def _better(best: _Candidate, others: Iterable[_Candidate]) -> _Candidate:
     for other in others:
         margin = _LEAST_EQUALISING_GAIN if other.equalised and not best.equalised else 0.0
         if other.decibels > best.decibels + margin:
             best = other
     return best
-
-
-def _centred_ones(
-    candidate: _Candidate, samples: HeldOut, channel_block: int, kept: Collection[str]
-) -> list[_Candidate]:
-    """Return a candidate with its tensors centred; none if none of them would be."""
-    start = candidate.start
-    made = centred(start.graph, start.regions, start.statistics, start.scales)
-    if made is None:
-        return []
-    start = _start(made, samples, channel_block, kept)
-    return [_candidate(start, equalised=candidate.equalised, centred=True)]
 
 
 def _start(graph: OnnxGraph, samples: HeldOut, channel_block: int, kept: Collection[str]) -> _Start:
@@ -187,5 +187,5 @@ def _start(graph: OnnxGraph, samples: HeldOut, channel_block: int, kept: Collect
     reached = search.measure(corrected)
     if reached <= level:
         search.use_constants_of(scales)
-        return _Start(graph, regions, statistics, scales, search)
-    return _Start(graph, regions, statistics, corrected, search)
+        return _Start(graph, regions, statistics, scales, search, level)
+    return _Start(graph, regions, statistics, corrected, search, reached)

@@ -155,9 +155,9 @@ class ScaleSearch:
         """Return the mean decibels over the deciding samples."""
         return self._measure(scales, self._deciding)
 
-    def measure_all(self, scales: Scales) -> float:
-        """Return the mean decibels over the deciding and the fitted samples, each set with the same weight."""
-        return (self.measure(scales) + self._measure(scales, self._fitted)) / 2
+    def measure_fitted(self, scales: Scales) -> float:
+        """Return the mean decibels over the fitted samples."""
+        return self._measure(scales, self._fitted)
 
     def _measure(self, scales: Scales, samples: _Set) -> float:
         self._evaluated += len(samples.feeds)
