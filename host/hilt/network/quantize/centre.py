@@ -82,7 +82,7 @@ def _shift_layer(graph: OnnxGraph, layer: LayerRegion, node: OnnxNode, shifts: M
         node.inputs[1] = new_constant(graph, f"{node.name}.centred", scaled)
     has_bias = len(node.inputs) > 2 and bool(node.inputs[2])
     if np.any(change != 0) or (has_bias and made.factor != 1):
-        count = weights.shape[1 if node.op == "ConvTranspose" else 0]
+        count = graph.shape(node.outputs[0])[1]
         old = graph.constants[node.inputs[2]].reshape(-1) if has_bias else np.zeros(1)
         bias = np.broadcast_to((old.astype(np.float64) + change) * made.factor, (count,)).astype(np.float32)
         node.inputs[2:] = [new_constant(graph, f"{node.name}.centred_bias", bias)]

@@ -117,9 +117,7 @@ class _Chooser:
     def _let_by_move(self, reader: OnnxNode, further: int) -> int:
         """Return what a moving operator allows if its readers allow so much."""
         if reader.op == "Concat":
-            along_channels = reader.attributes.get("axis", 0) == 1 and not self._graph.constants.keys() & set(
-                reader.inputs
-            )
+            along_channels = reader.attributes.get("axis", 0) == 1 and not self._reads_constants(reader)
             return further if along_channels and further == _BY_CHANNEL else _NONE
         if reader.op == "Pad" or any(reader.attributes.get("pads", ())):
             return _NONE
