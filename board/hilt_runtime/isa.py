@@ -148,7 +148,7 @@ class FieldPlaces(NamedTuple):
 
 _COMMON = (("opcode", 3), ("pop_prev", 1), ("pop_next", 1), ("push_prev", 1), ("push_next", 1))
 _LANES = (("lane_shift", 2), ("lanes_kept", 4))
-"""Of a LOAD of INP: lane k comes from lane k + 0, 1, 2 or -1 of memory; a bit for each lane that keeps its content."""
+"""Fields of a LOAD of INP: lane k takes lane k + 0, 1, 2 or -1 of memory, and a bit for each lane keeps its content."""
 _BLOCK = (
     *(("y_size", 16), ("x_size", 16), ("x_stride", 16)),
     *(("y_pad_0", 4), ("y_pad_1", 4), ("x_pad_0", 4), ("x_pad_1", 4)),

@@ -87,7 +87,7 @@ def chains(
         steps: The manifest's.
         tensors: Their tensors.
         native: Tells whether the engine computes a step.
-        kept: KnownTensors that are read behind the last step.
+        kept: Tensors that are read behind the last step.
     """
     found: List[StripChain] = []
     first = 0

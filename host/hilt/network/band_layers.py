@@ -65,7 +65,7 @@ def _convolution(layer: VtaLayer, lanes: int) -> VtaLayer:
 
 
 def _pooling(layer: TiledLayer, pool: PoolingLayer, lanes: int) -> TiledLayer:
-    """Return a pooling in bands; a maximum leaves out no rows, so what is outside of the image repeats rows of it.
+    """Return a pooling in bands; a maximum counts all rows, so rows outside of the image repeat rows of it.
 
     A window that has a row outside has the nearest one inside, too.
     """
