@@ -148,14 +148,19 @@ def _rowed_by(step: Step, rows: int, tensors: KnownTensors, rowed: Set[str]) -> 
     """Return the tensors of a step that are cut in strips; None if the step cannot follow those before."""
     if step["kind"] != "cpu" or "packed" in step or len(step["outputs"]) != 1:
         return None
-    op, data, made = step["op"], step["inputs"][0], step["outputs"][0]
-    if op in VIEWS and data not in rowed:
+    if step["op"] in VIEWS and step["inputs"][0] not in rowed:
         return set()  # of a tensor that is there as a whole
-    shapes = [tensors.shape(name) if name else None for name in (*step["inputs"], made)]
+    shapes = [tensors.shape(name) if name else None for name in (*step["inputs"], step["outputs"][0])]
     if shapes[0] is None or shapes[-1] is None or prefix(shapes[-1], rows) is None:
         return None
-    if op in _PAIRS:
+    if step["op"] in _PAIRS:
         return _rowed_by_pairs(step, shapes, rows, rowed)
+    return _rowed_by_data(step, shapes, rows, tensors)
+
+
+def _rowed_by_data(step: Step, shapes: Sequence[Any], rows: int, tensors: KnownTensors) -> Optional[Set[str]]:
+    """Return the first input and the output of a step; None if its rows depend on each other, or on computed inputs."""
+    op, data, made = step["op"], step["inputs"][0], step["outputs"][0]
     axes = prefix(shapes[0], rows)
     if axes is None or not all(tensors.constant(name) is not None for name in step["inputs"][1:] if name):
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -135,29 +135,26 @@ class _Chooser:
         members = self._regions.members(group)
         names = [name for name in members if not self._is_moved(name)]
         scalable = all(self._takes_factor(name) for name in members)
-        if not all(self._is_made(name) for name in names) or not (scalable or all(map(self._freedoms.get, names))):
+        if not self._may_change(names, scalable):
             return {}
         step, flat = 2.0 ** -self._scales.groups[group], {name: self._flat_ends(name) for name in names}
-        plain = sum(_error(self._statistics[name].values, _flattened(flat[name]), step) for name in names)
-        least, best = plain * _LEAST_GAIN, {}
-        for finer in step * _STEPS:
-            factor = 2.0 ** np.round(np.log2(finer)) / finer
-            if factor != 1 and not scalable:
-                continue
-            tried = [self._shift(name, flat[name], finer) for name in names]
-            error = sum(each for _, each in tried)
+        least = _LEAST_GAIN * sum(_error(self._statistics[name].values, _flattened(flat[name]), step) for name in names)
+        best: dict[str, Shift] = {}
+        for finer, factor in _steps(step, scalable):
+            tried = {name: self._shift(name, flat[name], finer) for name in names}
+            error = sum(each for _, each in tried.values())
             if error < least:
-                made = (replace(shift, factor=factor) for shift, _ in tried)
-                least, best = error, dict(zip(names, made, strict=True))
+                least, best = error, {name: replace(shift, factor=factor) for name, (shift, _) in tried.items()}
         return best
+
+    def _may_change(self, names: Collection[str], scalable: bool) -> bool:
+        """Tell whether the makers and readers of a group's tensors let all of them be shifted, or scaled."""
+        made = all(name in self._made or name in self._roots for name in names)
+        return made and (scalable or all(self._freedoms[name] != _NONE for name in names))
 
     def _is_moved(self, name: str) -> bool:
         maker = self._producers.get(name)
         return maker is not None and maker.op in MOVES
-
-    def _is_made(self, name: str) -> bool:
-        """Tell whether a layer or an expression makes a tensor: it can take a constant off its results."""
-        return name in self._made or name in self._roots
 
     def _takes_factor(self, name: str) -> bool:
         """Tell whether the maker of a tensor and its readers can take up a factor; one that adds tensors cannot."""
@@ -254,6 +251,14 @@ def expression_roots(graph: OnnxGraph, tensors: Collection[str], made: Collectio
             if name not in tensors:
                 inner[name] = root
     return roots
+
+
+def _steps(step: float, scalable: bool) -> Iterator[tuple[float, float]]:
+    """Return the steps to try in place of one, each with the factor that makes it a power of two."""
+    for tried in step * _STEPS:
+        factor = float(2.0 ** np.round(np.log2(tried)) / tried)
+        if factor == 1 or scalable:
+            yield float(tried), factor
 
 
 def _reads_no_padding(node: OnnxNode) -> bool:
