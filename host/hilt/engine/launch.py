@@ -20,6 +20,7 @@ from hilt.engine.events import FailureCause
 from hilt.engine.run_files import RunFiles
 from hilt.engine.run_spec import RunSpec, make_run, resolve_run, spec_of
 from hilt.engine.taken_over import continuing, taken_over
+from hilt.processes import ctrl_c_later
 from hilt.store import Run, RunState, Store, database_path
 from hilt.store.labels import Labels, labels_of, set_labels
 
@@ -165,25 +166,27 @@ def spawn(uuid: str, home: Path, engine: Sequence[str], *, wait: bool = False) -
     files = RunFiles(home, uuid)
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as ready:
+        process: subprocess.Popen[bytes] | None = None
         try:
-            with files.log_path.open("ab") as log:
-                process = subprocess.Popen(
-                    [*engine, uuid, "--home", str(home.absolute()), "--ready-fd", str(writing)] + ["--wait"] * wait,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    pass_fds=(writing,),
-                    start_new_session=True,  # Ctrl-C in the terminal is for the client
-                )
-        finally:
-            os.close(writing)
-        try:
+            try:
+                with files.log_path.open("ab") as log, ctrl_c_later():
+                    process = subprocess.Popen(
+                        [*engine, uuid, "--home", str(home.absolute()), "--ready-fd", str(writing)] + ["--wait"] * wait,
+                        stdin=subprocess.DEVNULL,
+                        stdout=log,
+                        stderr=log,
+                        pass_fds=(writing,),
+                        start_new_session=True,  # Ctrl-C in the terminal is for the client
+                    )
+            finally:
+                os.close(writing)
             if not select.select([ready], [], [], _START_SECONDS)[0]:
                 raise EngineStartError(f"the engine did not start within {_START_SECONDS:.0f} s", FailureCause.INTERNAL)
             answer = ready.readline()
-        except BaseException:  # Ctrl-C: nobody would hear of it
-            process.kill()
-            process.wait()
+        except BaseException:  # Ctrl-C: no client would know of the engine
+            if process is not None:
+                process.kill()
+                process.wait()
             raise
     if not answer:
         raise EngineStartError(f"the engine died at its start: {_last_words(files.log_path)}", FailureCause.INTERNAL)

@@ -9,11 +9,13 @@ import io
 import os
 import signal
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -104,6 +106,25 @@ def test_ctrl_c_before_a_run_is_followed_stops_it(tmp_path: Path, capsys: pytest
     assert capsys.readouterr().err == "hilt: eeeeeeee stops when the board is done; `hilt resume eeeeeeee` goes on\n"
     with pytest.raises(KeyboardInterrupt), stopped_by_ctrl_c(tmp_path, UUID):  # it has ended
         raise KeyboardInterrupt
+
+
+def test_ctrl_c_before_the_engine_has_a_name_ends_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    popen = subprocess.Popen
+
+    def interrupted(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        started.append(popen(*arguments, **options))
+        os.kill(os.getpid(), signal.SIGINT)
+        return started[0]
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            spawn(UUID, tmp_path, (sys.executable, "-c", "import time; time.sleep(100)"))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert started[0].returncode == -signal.SIGKILL
 
 
 def test_ctrl_c_while_an_engine_starts_ends_it(tmp_path: Path) -> None:
