@@ -20,7 +20,7 @@ _EXPM1 = [1.0 / math.factorial(power) for power in range(9, 0, -1)]
 _TANH = (-1382.0 / 155925.0, 62.0 / 2835.0, -17.0 / 315.0, 2.0 / 15.0, -1.0 / 3.0, 1.0)
 _ATANH = [1.0 / power for power in range(27, 0, -2)]
 _ATANH_OF_LOG = _ATANH[-7:]
-"""Of log, which takes at most 0.172 of it."""
+"""The series of log, for arguments up to 0.172."""
 _ERF = (
     *(0.17087277, -0.82215223, 1.48851587, -1.13520398, 0.27886807),
     *(-0.18628806, 0.09678418, 0.37409196, 1.00002368, -1.26551223),

@@ -184,7 +184,7 @@ class InferencePlan:
         """End the first inference: the plan is whole.
 
         Args:
-            steps: The network's, all of which were added.
+            steps: The steps of the network; each was added.
             kept: The tensors that are read behind the last step.
         """
         for chain in reversed(chains(steps, self._tensors(), lambda step: step["name"] not in self.reasons, kept)):

@@ -59,7 +59,7 @@ class _Strip:
         self._values = values
         self._piece, self._height = piece, height
         self._whole: Dict[Tuple[int, int], Tuple[Any, int]] = {}
-        """Of a strip by its address and size: the bytes of the piece's rows, and the bytes of a row."""
+        """By address and size of a strip: the bytes of the piece's rows, and the bytes of one row."""
         self._arrays: Dict[str, Any] = {}
         self._rooms: List[Any] = []
         self._taken: Set[int] = set()

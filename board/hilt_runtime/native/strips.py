@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Op
 from hilt_runtime.operators_reduce import reduced_axes
 
 STRIP_BYTES = 16 << 10
-"""Of the tensors of a strip that are alive at once: half of the first level of the cache of every board's core."""
+"""Bytes that the live tensors of a strip take: half of the first-level cache of each board's core."""
 VIEWS = frozenset(("reshape", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"))
 _PAIRS = frozenset(("Add", "Sub", "Mul", "Div", "Max", "Min", "Sum"))
 _FUNCTIONS = frozenset(

@@ -75,12 +75,11 @@ def compile_model(
             check_bundle(compiled.data, graph.name, read_fixed(model, *fixed))
     atomic_write_bytes(output, compiled.data)
     if as_json:
-        print_json(
-            {key: compiled.manifest[key] for key in ("name", "target", "memory", "layers", "placements")}, "bundle"
-        )
-    else:
-        print_compiled(compiled, graph)
-        say_text(f"{output}: {len(compiled.data):,} bytes; `hilt run {output} --board {board} --input x.npy` runs it")
+        keys = ("name", "target", "memory", "layers", "placements")
+        print_json({key: compiled.manifest[key] for key in keys}, "bundle")
+        return
+    print_compiled(compiled, graph)
+    say_text(f"{output}: {len(compiled.data):,} bytes; `hilt run {output} --board {board} --input x.npy` runs it")
 
 
 def _tuned(source: str) -> Tuned:

@@ -105,7 +105,7 @@ _SMALLEST_CACHE = min(core.cached_bytes for core in CORES.values())
 _CALL_SECONDS = 2e-6
 """A native step besides its elements, on a Cortex-A9: parameters, two readings of the clock."""
 _STRIP_INSTRUCTIONS = (172.0, 114.0)
-"""Of a step of a chain for each strip besides its elements, on armhf and arm64: buffers moved on, the kernel called."""
+"""Instructions of one step for each strip, on armhf and arm64: the buffers move on, the kernel is called."""
 
 _PER_ELEMENT: Mapping[str, tuple[float, float]] = {
     "quantize": (2.32, 1.38),

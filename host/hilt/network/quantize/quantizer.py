@@ -154,7 +154,14 @@ def quantise(
         return _int8_model(fitted, samples)
 
     made = _by_steps(graph, samples, kept, made_of) if least_decibels is None else None
-    fitted, model, floats, said = made or made_of(graph, kept)
+    return _measured(made or made_of(graph, kept), calibration, samples, notes, counting)
+
+
+def _measured(
+    made: _Int8Model, calibration: Calibration, samples: HeldOut, notes: Sequence[str], counting: Counting
+) -> Quantisation:
+    """Return a fitted model with its loss, its agreement with ONNX Runtime, and its accuracy."""
+    fitted, model, floats, said = made
     graph, regions = fitted.graph, fitted.regions
     integers = import_graph(model)
     macs = sum(layer_macs(graph, layer) for layer in regions.layers)
