@@ -23,6 +23,8 @@ from tests.unit.network.engines import bits, library
 
 Step = dict[str, Any]
 AXIS = np.array([-1], np.int64)
+MOST_VALUES = 1 << 20
+"""Largest random tensor: a sum of a flat tensor with a column is an outer product, of 12 GB and more."""
 
 
 def step(op: str, inputs: list[str], output: str, **attributes: Any) -> Step:
@@ -130,6 +132,7 @@ def random_steps(random: np.random.Generator, shape: tuple[int, ...]) -> tuple[l
                 each
                 for each, size in values.items()
                 if all(a == b or 1 in (a, b) for a, b in zip(size[::-1], values[data][::-1], strict=False))
+                and np.prod(np.broadcast_shapes(size, values[data]), dtype=np.int64) <= MOST_VALUES
             ]
             other = str(random.choice(fitting))
             steps.append(step(str(random.choice(["Add", "Sub", "Mul", "Max"])), [data, other], name))
