@@ -45,14 +45,20 @@ EXPORT double hilt_start(volatile uint32_t *registers, const int32_t *places, in
   return started;
 }
 
+#define ROUSE_SECONDS 50e-6  // helpers watch for longer
+
 // Polls `done` for `patience` seconds at most. Returns 1 at the end of the program, with the cycles where the hardware
 // counts them and the time; 0 where it has not ended, has a fault, or `done` may still be that of the run before.
 EXPORT int32_t hilt_poll(volatile uint32_t *registers, const int32_t *places, int32_t counts, double patience,
                          int32_t *old_done, int64_t *cycles, double *ended) {
-  double deadline = seconds() + patience;
+  double deadline = seconds() + patience, roused = 0.0;
   do {
     uint32_t done = registers[places[DONE_READ]] & 1;
     *ended = seconds();
+    if (!done && *ended > roused + ROUSE_SECONDS) {  // the steps behind the program need not wake them
+      rouse_helpers();
+      roused = *ended;
+    }
     if (!done) *old_done = 0;
     if (done && !*old_done) {
       uint32_t high = 0, low = 0;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HILT_ABI 5
+#define HILT_ABI 6
 #define HILT_BUFFERS 8
 #define HILT_NUMBERS 40
 #define HILT_AXES 6
@@ -52,6 +52,8 @@ extern const int move_kernel_count, integer_kernel_count, float_kernel_count, re
 
 // Runs job(context, 0) to job(context, count - 1), in any order, on this thread and on helpers where there are any.
 void run_together(void (*job)(void *, int64_t), void *context, int64_t count);
+// Lets the helpers that are there watch for jobs that are soon to come.
+void rouse_helpers(void);
 
 // Returns the product of sizes, or -1 if one is negative or the product is above 2^40.
 static inline int64_t product_of(int count, const int64_t *sizes) {

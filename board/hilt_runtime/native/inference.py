@@ -11,6 +11,7 @@ import numpy as np
 from hilt_runtime.layout import channels_first, four
 from hilt_runtime.native.bands import apart, joined
 from hilt_runtime.native.plans import execute, plan_operator
+from hilt_runtime.native.split import AWAKE_MICROSECONDS
 from hilt_runtime.native.steps import Builder, NotNativeError, copy, strides_of
 from hilt_runtime.native.strip_plan import chain_records
 from hilt_runtime.native.strips import KnownTensors, StripChain, chains
@@ -41,7 +42,7 @@ class InferencePlan:
         `threads` run the pieces of a large step.
         """
         self._library = library
-        library.hilt_threads(threads)
+        library.hilt_threads(threads, AWAKE_MICROSECONDS)
         self.builder = Builder(threads)
         self._packed = packed
         self.values: Dict[str, Any] = {}

@@ -34,7 +34,7 @@ FLAGS = (
 """No flag may let the compiler change the value of a float: products and sums are not fused."""
 MACHINES = {"armv7l": "armv7l", "armv8l": "armv7l", "aarch64": "aarch64", "arm64": "aarch64", "x86_64": "x86_64"}
 """A processor's name, as the kernel says it, and the library that runs there."""
-_ABI = 5
+_ABI = 6
 _COMPILE_SECONDS = 600
 _COSTS = "every step of the processor takes ten to fifty times as long"
 
@@ -174,7 +174,7 @@ def _loaded(path: Path) -> Any:
     library.hilt_check.argtypes, library.hilt_check.restype = [pointer, size, pointer, size], size
     library.hilt_run.argtypes, library.hilt_run.restype = [pointer, size, size, pointer, pointer], size
     word, real = ctypes.c_int32, ctypes.c_double
-    library.hilt_threads.argtypes, library.hilt_threads.restype = [word], None
+    library.hilt_threads.argtypes, library.hilt_threads.restype = [word, word], None
     unsigned = ctypes.c_uint32
     library.hilt_start.argtypes = [pointer, pointer, word, unsigned, unsigned, real, pointer]
     library.hilt_start.restype = real

@@ -9,6 +9,8 @@ from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple
 
 LEAST = 32768
 """Instructions of a piece: below, waking a helper costs more than it saves."""
+AWAKE_MICROSECONDS = 200
+"""A helper watches for the next step's pieces so long before it sleeps: steps follow one another at once."""
 _INSTRUCTIONS = {
     **dict.fromkeys(("copy", "pack", "unpack", "fold", "global_average_pool"), 1),
     **dict.fromkeys(("dequantize", "multiply", "table_float", "binary"), 2),

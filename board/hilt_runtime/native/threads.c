@@ -1,21 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Helpers that run the pieces of a step beside the thread that asks. They sleep between; one group runs at a time, and
-// whoever comes meanwhile runs its pieces alone. No piece waits for a helper: where none can be made, the asking thread
-// runs them all. A forked process makes its own.
+// Helpers that run the pieces of a step beside the thread that asks. They watch for the next group for a while, then
+// sleep; one group runs at a time, and whoever comes meanwhile runs its pieces alone. No piece waits for a helper: where
+// none can be made, the asking thread runs them all. A forked process makes its own.
 #include "engine.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <time.h>
 
 #define EXPORT __attribute__((visibility("default")))
 #define MOST_HELPERS 15
 #define STACK_BYTES (256 << 10)
+#define LOOKS 64  // at what changes, between two readings of the clock
+
+#if defined(__aarch64__) || defined(__arm__)
+#define PAUSE() __asm__ volatile("yield")
+#elif defined(__x86_64__) || defined(__i386__)
+#define PAUSE() __builtin_ia32_pause()
+#else
+#define PAUSE() (void)0
+#endif
 
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;  // held by the thread whose group runs
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of what follows
 static pthread_cond_t wake = PTHREAD_COND_INITIALIZER, idle = PTHREAD_COND_INITIALIZER;
 static int wanted, helpers, active;
+static int64_t awake;     // nanoseconds that a thread watches before it sleeps
+static uint32_t changes;  // grows with what a thread may watch for: a group that is entered, and its end
 static uint64_t groups;
 static int entered;  // whether a group may be entered
 static void (*job)(void *, int64_t);
@@ -30,18 +43,45 @@ static void run_pieces(void) {
   }
 }
 
+static int64_t nanoseconds(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+// Leaves the lock until something changes, but for a while only. Returns whether it did; other threads run meanwhile.
+static int watched(void) {
+  const uint32_t before = changes;
+  const int64_t patience = awake;
+  int changed = 0;
+  pthread_mutex_unlock(&lock);
+  for (int64_t end = nanoseconds() + patience; !changed && nanoseconds() < end; sched_yield())
+    for (int look = 0; look < LOOKS && !changed; ++look) {
+      changed = __atomic_load_n(&changes, __ATOMIC_ACQUIRE) != before;
+      PAUSE();
+    }
+  pthread_mutex_lock(&lock);
+  return changed || changes != before;
+}
+
+static void change(void) { __atomic_store_n(&changes, changes + 1, __ATOMIC_RELEASE); }
+
 static void *help(void *unused) {
   (void)unused;
   uint64_t seen = 0;
   pthread_mutex_lock(&lock);
   for (;;) {
-    while (!entered || groups == seen) pthread_cond_wait(&wake, &lock);
+    while (!entered || groups == seen)
+      if (!watched()) pthread_cond_wait(&wake, &lock);
     seen = groups;
     ++active;
     pthread_mutex_unlock(&lock);
     run_pieces();
     pthread_mutex_lock(&lock);
-    if (--active == 0) pthread_cond_signal(&idle);
+    if (--active == 0) {
+      change();
+      pthread_cond_signal(&idle);
+    }
   }
   return NULL;
 }
@@ -78,10 +118,21 @@ static void make_helpers(void) {
   pthread_attr_destroy(&attributes);
 }
 
-// Sets the threads that run the pieces of a step, the asking one included; helpers that are there stay.
-EXPORT void hilt_threads(int32_t threads) {
+// Sets the threads that run the pieces of a step, the asking one included, and the microseconds that they watch for the
+// next group; helpers that are there stay.
+EXPORT void hilt_threads(int32_t threads, int32_t microseconds) {
   pthread_mutex_lock(&lock);
+  awake = in_range(microseconds, 0, 1000000) ? (int64_t)microseconds * 1000 : 0;
   wanted = threads < 1 ? 0 : threads - 1 > MOST_HELPERS ? MOST_HELPERS : threads - 1;
+  pthread_mutex_unlock(&lock);
+}
+
+void rouse_helpers(void) {
+  pthread_mutex_lock(&lock);
+  if (wanted > 0 && helpers > 0) {
+    change();
+    pthread_cond_broadcast(&wake);
+  }
   pthread_mutex_unlock(&lock);
 }
 
@@ -96,12 +147,14 @@ void run_together(void (*run)(void *, int64_t), void *with, int64_t pieces) {
   __atomic_store_n(&next, 0, __ATOMIC_RELAXED);
   ++groups;
   entered = 1;
+  change();
   pthread_cond_broadcast(&wake);
   pthread_mutex_unlock(&lock);
   run_pieces();
   pthread_mutex_lock(&lock);
   entered = 0;
-  while (active) pthread_cond_wait(&idle, &lock);
+  while (active)
+    if (!watched()) pthread_cond_wait(&idle, &lock);
   pthread_mutex_unlock(&lock);
   pthread_mutex_unlock(&turn);
 }

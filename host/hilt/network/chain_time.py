@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hilt.network.core_speed import Core, chain_seconds, item_bytes, node_work
+from hilt.network.core_speed import Core, StepWork, chain_seconds, item_bytes, node_work
 from hilt.network.graph import Graph
 from hilt_runtime.native.strips import KnownTensors, StripChain, chains
 
@@ -21,13 +21,18 @@ def chains_of(graph: Graph, manifest: Mapping[str, Any], engines: Mapping[str, s
     return chains(manifest["steps"], _tensors(graph), native, outputs)
 
 
-def chain_times(core: Core, graph: Graph, manifest: Mapping[str, Any], chain: StripChain) -> list[float]:
-    """Return the seconds of each step of a chain on a core."""
+def chain_works(graph: Graph, manifest: Mapping[str, Any], chain: StripChain) -> list[StepWork]:
+    """Return the work of each step of a chain."""
     nodes = {node.name: node for node in graph.nodes}
     own = [nodes[step["name"]] for step in manifest["steps"][chain.first : chain.last]]
+    return [node_work(graph, node) for node in own]
+
+
+def chain_times(core: Core, graph: Graph, chain: StripChain, works: Sequence[StepWork], awake: bool) -> list[float]:
+    """Return the seconds of each step of a chain on a core; `awake`: the helpers need not be woken."""
     tensors = _tensors(graph)
     moved = sum(tensors.item(name) * math.prod(tensors.shape(name) or ()) for name in chain.moved)
-    return chain_seconds(core, [node_work(graph, node) for node in own], -(-chain.rows // chain.height), moved)
+    return chain_seconds(core, works, -(-chain.rows // chain.height), moved, awake)
 
 
 def _tensors(graph: Graph) -> KnownTensors:

@@ -43,7 +43,7 @@ class Core:
         python_call_seconds: One operator in numpy: Python, set-up, allocation.
         numpy_slower: How many times slower numpy is than on a current desktop processor: hilt's old factor.
         cores: That run the pieces of a large step.
-        wake_seconds: From a step's begin to its first piece on another core, which sleeps before.
+        wake_seconds: From a step's begin to its first piece on another core, whose helper sleeps before.
         error: How many times too long or too short a time of the native engine may be.
     """
 
@@ -104,6 +104,9 @@ class StepWork:
 _SMALLEST_CACHE = min(core.cached_bytes for core in CORES.values())
 _CALL_SECONDS = 2e-6
 """A native step besides its elements, on a Cortex-A9: parameters, two readings of the clock."""
+_TURN_SECONDS = 2e-6
+"""From a step's begin to its first piece on another core, whose helper watches, and from its last piece to the step's
+end, on a Cortex-A9: lines of the cache change hands."""
 _STRIP_INSTRUCTIONS = (172.0, 114.0)
 """Instructions of one step for each strip, on armhf and arm64: the buffers move on, the kernel is called."""
 
@@ -296,12 +299,17 @@ def packed_work(work: StepWork, elements: int, packed_bytes: int) -> StepWork:
     return replace(work, op=op, elements=elements, bytes=0, contiguous_bytes=packed_bytes)
 
 
-def step_seconds(core: Core, engine: Engine, work: StepWork) -> float:
-    """Return the seconds of a step on a core by an engine; `core.error` says how far off they may be."""
-    return _native_seconds(core, work) if engine == "native" else _numpy_seconds(core, work)
+def step_seconds(core: Core, engine: Engine, work: StepWork, awake: bool = False) -> float:
+    """Return the seconds of a step on a core by an engine; `core.error` says how far off they may be.
+
+    `awake`: the helpers on the other cores watch for its pieces, and need not be woken.
+    """
+    return _native_seconds(core, work, awake) if engine == "native" else _numpy_seconds(core, work)
 
 
-def chain_seconds(core: Core, works: Sequence[StepWork], strips: int, moved_bytes: int) -> list[float]:
+def chain_seconds(
+    core: Core, works: Sequence[StepWork], strips: int, moved_bytes: int, awake: bool = False
+) -> list[float]:
     """Return the seconds of each step of a chain that the native engine runs strip by strip.
 
     What lies between the steps, and what is read again, stays in the first level of the cache. The first step has what
@@ -312,11 +320,11 @@ def chain_seconds(core: Core, works: Sequence[StepWork], strips: int, moved_byte
         works: The steps'.
         strips: Of the chain.
         moved_bytes: Of the tensors that it reads and of those that others read.
+        awake: The helpers on the other cores watch for its pieces, and need not be woken.
     """
-    own = [work for work in works if work.op not in _VIEWS]
-    pieces = max(1, min(core.cores, int(sum(_instructions_of(work)[0] for work in own)) // LEAST))
+    pieces = pieces_of(core, works)
     near = core.near_bytes_per_cycle * core.clock_hz * pieces
-    first = moved_bytes / _outer_rate(core, moved_bytes) + (core.wake_seconds if pieces > 1 else 0.0)
+    first = moved_bytes / _outer_rate(core, moved_bytes) + _joining(core, pieces, awake)
     seconds = []
     for work in works:
         instructions = _instructions_of(work)[_place(core)] + strips * _STRIP_INSTRUCTIONS[_place(core)]
@@ -326,12 +334,24 @@ def chain_seconds(core: Core, works: Sequence[StepWork], strips: int, moved_byte
     return seconds
 
 
-def _native_seconds(core: Core, work: StepWork) -> float:
+def pieces_of(core: Core, works: Sequence[StepWork]) -> int:
+    """Return how many pieces a core's native engine cuts a step in, or the steps of a chain together."""
+    own = [work for work in works if work.op not in _VIEWS]
+    instructions = int(sum(_instructions_of(work)[0] for work in own))
+    return max(1, min(core.cores, instructions // LEAST, *(work.parts for work in own if len(own) == 1)))
+
+
+def _joining(core: Core, pieces: int, awake: bool) -> float:
+    """Return the seconds until another core begins with its piece."""
+    joining = _TURN_SECONDS * CORTEX_A9.clock_hz / core.clock_hz if awake else core.wake_seconds
+    return joining if pieces > 1 else 0.0
+
+
+def _native_seconds(core: Core, work: StepWork, awake: bool) -> float:
     if work.op in _VIEWS:
         return 0.0
-    pieces = max(1, min(core.cores, work.parts, int(_instructions_of(work)[0]) // LEAST))
-    computing = _computing(core, _instructions_of(work)[_place(core)], pieces)
-    computing += core.wake_seconds if pieces > 1 else 0.0
+    pieces = pieces_of(core, [work])
+    computing = _computing(core, _instructions_of(work)[_place(core)], pieces) + _joining(core, pieces, awake)
     fits = work.bytes <= core.cached_bytes
     moving = work.bytes / _outer_rate(core, work.bytes)
     moving += work.contiguous_bytes / core.memory_bytes_per_second if fits else 0.0

@@ -7,24 +7,28 @@ are assumed, and whoever shows them says so.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hilt.network.chain_time import chain_times, chains_of
+from hilt.network.chain_time import chain_times, chain_works, chains_of
 from hilt.network.core_speed import (
     START_SECONDS,
     Core,
     Engine,
+    StepWork,
     core_of,
     node_work,
     pack_work,
     packed_work,
+    pieces_of,
     step_seconds,
     unpack_work,
 )
 from hilt.network.graph import Graph
 from hilt.virtual.names import PREFIX
+from hilt_runtime.native.split import AWAKE_MICROSECONDS
 
 
 @dataclass(frozen=True)
@@ -73,32 +77,69 @@ def processor_time(board: str, graph: Graph, manifest: Mapping[str, Any], engine
 
 def modelled_time(core: Core, graph: Graph, manifest: Mapping[str, Any], engines: Mapping[str, str]) -> ProcessorTime:
     """Return the times of the stated model of a core."""
-    nodes = {node.name: node for node in graph.nodes}
-    steps = {}
+    all_steps = manifest["steps"]
+    chains = {chain.first: chain for chain in chains_of(graph, manifest, engines)}
+    helpers = _Helpers(math.inf)
+    steps: dict[int, float] = {}
     used = set[Engine]()
-    for place, step in enumerate(manifest["steps"]):
-        if step["kind"] == "vta":
-            continue
-        engine: Engine = "native" if engines.get(step["name"], "native").startswith("native") else "numpy"
-        used.add(engine)
-        if step["kind"] == "cpu":
-            work = node_work(graph, nodes[step["name"]])
-            if "packed" in step:
-                sizes = {name: manifest["buffers"][buffer]["bytes"] for name, buffer in step["packed"].items()}
-                work = packed_work(work, sizes[step["outputs"][0]], sum(sizes.values()))
-                if "channels" in step["attributes"]:
-                    work = replace(work, op="lanes")
+    place = 0
+    while place < len(all_steps):
+        chain = chains.get(place)
+        if all_steps[place]["kind"] == "vta":
+            helpers = _Helpers(0.0)  # who waits for VTA rouses them
+            place += 1
+        elif chain is not None:
+            works = chain_works(graph, manifest, chain)
+            times = chain_times(core, graph, chain, works, helpers.awake)
+            steps.update(zip(range(chain.first, chain.last), times, strict=True))
+            helpers.after(pieces_of(core, works) > 1, sum(times))
+            used.add("native")
+            place = chain.last
         else:
-            size = manifest["buffers"][step["buffer"]]["bytes"]
-            shape = graph.tensors[step["tensor"]].shape
-            if step["kind"] == "pack":
-                work = pack_work(shape, size, "fold" in step, "channels_last" in step)
-            else:
-                work = unpack_work(shape, size)
-        steps[place] = step_seconds(core, engine, work)
-    for chain in chains_of(graph, manifest, engines):
-        steps.update(zip(range(chain.first, chain.last), chain_times(core, graph, manifest, chain), strict=True))
+            engine: Engine = _engine_of(all_steps[place], engines)
+            work = _work_of(graph, manifest, all_steps[place])
+            steps[place] = step_seconds(core, engine, work, helpers.awake)
+            helpers.after(engine == "native" and pieces_of(core, [work]) > 1, steps[place])
+            used.add(engine)
+            place += 1
     starts: Engine = "numpy" if used == {"numpy"} else "native"
     how = " and ".join(sorted(used)) or starts
     words = f"assumed of a {core.name}, {core.cores} cores, {how}, at most {core.error:g} times off"
     return ProcessorTime(steps, START_SECONDS[starts], words)
+
+
+@dataclass
+class _Helpers:
+    """The threads on the other cores: they watch for pieces for a while after they were asked to."""
+
+    quiet: float
+    """Seconds since then; infinite while they sleep."""
+
+    @property
+    def awake(self) -> bool:
+        return self.quiet * 1e6 <= AWAKE_MICROSECONDS
+
+    def after(self, shared: bool, seconds: float) -> None:
+        """Go on behind a step of so many seconds, which was theirs too or not."""
+        self.quiet = 0.0 if shared else self.quiet + seconds
+
+
+def _engine_of(step: Mapping[str, Any], engines: Mapping[str, str]) -> Engine:
+    return "native" if engines.get(step["name"], "native").startswith("native") else "numpy"
+
+
+def _work_of(graph: Graph, manifest: Mapping[str, Any], step: Mapping[str, Any]) -> StepWork:
+    """Return the work of a step of the processor that is in no chain."""
+    if step["kind"] == "cpu":
+        (node,) = (node for node in graph.nodes if node.name == step["name"])
+        work = node_work(graph, node)
+        if "packed" not in step:
+            return work
+        sizes = {name: manifest["buffers"][buffer]["bytes"] for name, buffer in step["packed"].items()}
+        work = packed_work(work, sizes[step["outputs"][0]], sum(sizes.values()))
+        return replace(work, op="lanes") if "channels" in step["attributes"] else work
+    size = manifest["buffers"][step["buffer"]]["bytes"]
+    shape = graph.tensors[step["tensor"]].shape
+    if step["kind"] == "pack":
+        return pack_work(shape, size, "fold" in step, "channels_last" in step)
+    return unpack_work(shape, size)

@@ -18,6 +18,7 @@ from hilt_runtime import operators
 from hilt_runtime.native import split
 from hilt_runtime.native.library import engine
 from hilt_runtime.native.plans import execute, plan_operator
+from hilt_runtime.native.split import AWAKE_MICROSECONDS
 from hilt_runtime.native.steps import Builder, NotNativeError
 
 RECORDS = "HILT_NATIVE_RECORDS"
@@ -73,7 +74,7 @@ def in_pieces(op: str, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> 
     for constant in arrays[1:]:
         if constant is not None:
             builder.constant(constant)
-    library().hilt_threads(THREADS)
+    library().hilt_threads(THREADS, AWAKE_MICROSECONDS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(split, "LEAST", 2)
         given = plan_operator(builder, op, arrays, attributes)

@@ -13,12 +13,13 @@ import pytest
 
 from hilt.network.core_speed import CORTEX_A9, StepWork, node_work, step_seconds
 from hilt.network.graph import Graph, Node, Tensor
+from hilt.network.processor_time import modelled_time
 from hilt_runtime import operators
 from hilt_runtime.native import library as libraries
 from hilt_runtime.native.inference import InferencePlan
 from hilt_runtime.native.library import MOST_THREADS, engine
 from hilt_runtime.native.plans import execute, plan_operator
-from hilt_runtime.native.split import LEAST, split
+from hilt_runtime.native.split import AWAKE_MICROSECONDS, LEAST, split
 from hilt_runtime.native.steps import Builder, NotNativeError
 from tests.native.cases import OPERATORS
 from tests.unit.network.engines import library
@@ -126,7 +127,7 @@ def plan_of_a_table(seed: int) -> tuple[Builder, np.ndarray[Any, Any], np.ndarra
 
 
 def test_two_callers_at_once_get_their_own_results() -> None:
-    library().hilt_threads(3)
+    library().hilt_threads(3, AWAKE_MICROSECONDS)
     wrong = []
 
     def run(seed: int) -> None:
@@ -146,8 +147,53 @@ def test_two_callers_at_once_get_their_own_results() -> None:
     assert not wrong
 
 
+@pytest.mark.parametrize("microseconds", [0, 1, AWAKE_MICROSECONDS])
+def test_helpers_that_sleep_or_watch_do_the_same(microseconds: int) -> None:
+    library().hilt_threads(3, microseconds)
+    builder, out, wanted = plan_of_a_table(0)
+    encoded = builder.encoded()
+    for turn in range(50):
+        out[:] = 0
+        assert execute(library(), *encoded) == 0
+        np.testing.assert_array_equal(out, wanted)
+        if turn % 10 == 0:
+            threading.Event().wait(2e-6 * AWAKE_MICROSECONDS)  # behind it all of them sleep
+
+
+def test_a_step_right_behind_a_shared_one_wakes_nobody() -> None:
+    large, small = StepWork("table", 1 << 20, 0), StepWork("table", 16, 0)
+    asleep, awake = (step_seconds(CORTEX_A9, "native", large, awake) for awake in (False, True))
+    assert 0.9 * CORTEX_A9.wake_seconds < asleep - awake < CORTEX_A9.wake_seconds
+    assert step_seconds(CORTEX_A9, "native", small) == step_seconds(CORTEX_A9, "native", small, awake=True)
+
+
+def test_the_model_knows_when_helpers_sleep() -> None:
+    sizes = {"a": 1 << 20, "b": 1 << 20, "few": 64}
+    tensors = {name: Tensor(name, (size,), "int8", 1.0) for name, size in sizes.items()}
+    tensors |= {f"{name}2": replace(tensor, name=f"{name}2") for name, tensor in tensors.items()}
+    nodes = [Node(name, "table", (name, "t"), (f"{name}2",)) for name in ("a", "b")]
+    nodes.append(Node("few", "transpose", ("few",), ("few2",), {"perm": [0]}))
+    graph = Graph("g", tuple(sizes), tuple(f"{name}2" for name in sizes), tuple(nodes), tensors, {"t": integers(256)})
+    steps = {
+        node.name: {"kind": "cpu", "name": node.name, "op": node.op, "inputs": list(node.inputs),
+                    "outputs": list(node.outputs), "attributes": dict(node.attributes)}
+        for node in nodes
+    }  # fmt: skip
+    vta = {"kind": "vta", "name": "vta", "program": 0}
+
+    def seconds(*order: Any) -> float:
+        """Return the last step's."""
+        manifest = {"steps": list(order), "outputs": [{"name": name} for name in graph.outputs]}
+        return modelled_time(CORTEX_A9, graph, manifest, {}).steps[len(order) - 1]
+
+    first, behind = seconds(steps["a"]), seconds(steps["b"], steps["a"])
+    assert first - behind > 0.9 * CORTEX_A9.wake_seconds
+    assert seconds(steps["b"], steps["few"], steps["a"]) == behind == seconds(vta, steps["a"])
+    assert seconds(steps["few"], steps["a"]) == first, "nothing woke them"
+
+
 def test_a_forked_process_makes_its_own_helpers() -> None:
-    library().hilt_threads(3)
+    library().hilt_threads(3, AWAKE_MICROSECONDS)
     builder, out, wanted = plan_of_a_table(1)
     encoded = builder.encoded()
     assert execute(library(), *encoded) == 0
