@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HILT_ABI 6
+#define HILT_ABI 7
 #define HILT_BUFFERS 8
 #define HILT_NUMBERS 40
 #define HILT_AXES 6
@@ -47,8 +47,10 @@ typedef struct {
 } kernel_t;
 
 // The order is that of KERNELS in plan.py.
-extern const kernel_t move_kernels[], integer_kernels[], float_kernels[], recurrent_kernels[];
-extern const int move_kernel_count, integer_kernel_count, float_kernel_count, recurrent_kernel_count;
+extern const kernel_t move_kernels[], integer_kernels[], float_kernels[], recurrent_kernels[], border_kernels[],
+    softmax_kernels[];
+extern const int move_kernel_count, integer_kernel_count, float_kernel_count, recurrent_kernel_count,
+    border_kernel_count, softmax_kernel_count;
 
 // Runs job(context, 0) to job(context, count - 1), in any order, on this thread and on helpers where there are any.
 void run_together(void (*job)(void *, int64_t), void *context, int64_t count);

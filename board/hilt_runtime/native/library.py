@@ -25,6 +25,7 @@ SENT = "libhilt-{}.so"
 """The library that is sent with the runtime, for a processor of MACHINES."""
 SOURCES = (
     *("engine.c", "threads.c", "device.c", "move.c", "integer.c", "float.c", "recurrent.c"),
+    *("border.c", "softmax.c"),
     *("engine.h", "functions.h", "lines.h", "products.h", "vector.h"),
 )
 FLAGS = (
@@ -34,7 +35,7 @@ FLAGS = (
 """No flag may let the compiler change the value of a float: products and sums are not fused."""
 MACHINES = {"armv7l": "armv7l", "armv8l": "armv7l", "aarch64": "aarch64", "arm64": "aarch64", "x86_64": "x86_64"}
 """A processor's name, as the kernel says it, and the library that runs there."""
-_ABI = 6
+_ABI = 7
 _COMPILE_SECONDS = 600
 _COSTS = "every step of the processor takes ten to fifty times as long"
 

@@ -11,11 +11,12 @@ from hilt_runtime.native.split import split
 
 KERNELS = (
     *("copy", "fill", "take", "pack", "unpack", "fold", "where", "widen", "clip_wide"),
-    *("table", "table_float", "quantize", "dequantize", "add", "multiply"),
+    *("table", "add", "multiply"),
     *("max_pool", "average_pool", "global_average_pool", "conv2d", "dense", "pool_packed"),
-    *("unary", "binary", "reduce", "softmax", "matmul", "conv", "pool", "blend", "argmax"),
-    "softmax_int8",
+    *("unary", "binary", "reduce", "matmul", "conv", "pool", "blend", "argmax"),
     *("lstm", "gru", "rnn", "product_int8"),
+    *("table_float", "quantize", "dequantize"),
+    *("softmax", "softmax_int8"),
 )
 """The kernels in the order of the tables in C; a step's number is its kernel's place plus 1, and 0 is Python's."""
 BUFFERS, NUMBERS, FLOATS, AXES = 8, 40, 4, 6

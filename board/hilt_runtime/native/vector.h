@@ -13,6 +13,13 @@
 #define UNROLLED _Pragma("GCC unroll 16")
 #endif
 
+// NEON of 32-bit ARM takes the smallest floats for zeros: clang must not use it for what they decide.
+#if defined(__clang__) && defined(__arm__)
+#define SCALAR _Pragma("clang loop vectorize(disable) interleave(disable)")
+#else
+#define SCALAR
+#endif
+
 #if defined(__ARM_NEON) || defined(__ARM_NEON__)
 #include <arm_neon.h>
 typedef uint8x16_t bytes16;
