@@ -20,6 +20,7 @@ from hilt.network.onnx_graph import CONSTANT_DOMAIN, OnnxError, OnnxGraph, OnnxN
 from hilt.network.onnx_recurrence import int8_weights
 from hilt.network.onnx_refusals import require_computable
 from hilt.network.onnx_simplify import fixed_model, read_fixed
+from hilt.network.postponed import with_postponed_floats
 from hilt.network.qdq_view import QdqView, Quantised
 
 _REASONS = {
@@ -93,7 +94,7 @@ class _Importer:
                 self._quantise(node)
         outputs = tuple(self._output(name) for name in graph.outputs)
         built = Graph(graph.name, tuple(graph.inputs), outputs, tuple(self._nodes), self._tensors, self._constants)
-        built = with_integer_forms(replace(built, decibels=dict(graph.decibels)))
+        built = with_postponed_floats(with_integer_forms(replace(built, decibels=dict(graph.decibels))))
         check(built)
         return built
 
