@@ -1,8 +1,9 @@
-"""Make the pictures of the documents: the terminal interface as SVG, and an example report and comparison as pages.
+"""Make the pictures of the documents: the terminal interface and parts of pages as SVG, and an example report.
 
     python docs/pictures/make.py FOLDER
 
-It tunes resnet18.C5 with two tuners, and ResNet-8, on a virtual board, in a state of its own below FOLDER.
+It tunes resnet18.C5 with two tuners, and ResNet-8, on a virtual board, and explores designs for ResNet-8, in a state
+of its own below FOLDER. The pages' parts need Chromium.
 `make pictures` puts the SVG files into docs/pictures and the campaign's report into docs/examples.
 """
 
@@ -17,12 +18,24 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pages import Part, draw
+
 if TYPE_CHECKING:
     from hilt.store import Campaign, Run, Store
 
 WORKLOAD = "resnet18.C5"
 BOARD = "virtual:pynq"
 SIZE = (100, 30)
+SWEEP = """
+[base]
+parameters = "pynq"
+
+[sweep]
+LOG_BLOCK = [3, 4, 5]
+LOG_INP_BUFF_SIZE = [13, 14, 15]
+LOG_WGT_BUFF_SIZE = [16, 17, 18]
+bus_bits = [64, 128]
+"""
 
 
 def main(folder: Path) -> None:
@@ -35,6 +48,14 @@ def main(folder: Path) -> None:
     asyncio.run(_screens(folder, lambda store: store.runs(1)[0], keys))
     _campaign_report(folder)
     asyncio.run(_screens(folder, lambda store: store.campaigns()[0], (("1", "campaign"), ("8", "network"))))
+    _explore(folder)
+    draw(
+        [
+            Part(folder / "campaign-whole.html", ".net .canvas svg", folder / "page-network.svg"),
+            Part(folder / "campaign-whole.html", ".net .time svg", folder / "page-timeline.svg"),
+            Part(folder / "designs" / "designs.html", "#front-bram36", folder / "page-designs.svg"),
+        ]
+    )
 
 
 def _campaign_report(folder: Path) -> None:
@@ -51,6 +72,14 @@ def _campaign_report(folder: Path) -> None:
     words = ("campaign", str(model), "--calibration", str(data), "--board", BOARD, "--budget", "60")
     _hilt(*words, "--output", str(folder / "campaign"))
     _hilt("report", "last", "--static", "--html", str(folder / "campaign-report.html"))
+    _hilt("report", "last", "--html", str(folder / "campaign-whole.html"))
+
+
+def _explore(folder: Path) -> None:
+    """Explore designs of the campaign's model."""
+    (folder / "sweep.toml").write_text(SWEEP, encoding="utf-8")
+    words = ("explore", str(folder / "resnet8.onnx"), "--sweep", str(folder / "sweep.toml"), "--part", "7z020")
+    _hilt(*words, "--output", str(folder / "designs"))
 
 
 def _hilt(*arguments: str) -> None:
