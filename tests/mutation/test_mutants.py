@@ -58,6 +58,7 @@ UNSEEN = (
     "@dataclass(frozen=True, slots=True)\nclass A: ...",
     "@lru_cache(maxsize=64)\ndef f(): ...",
     "pairs = list(zip(a, b, strict=True))",
+    "rows = values.reshape(count, -1)",
 )
 SEEN = (
     "log.write(3)",
@@ -67,6 +68,8 @@ SEEN = (
     "value = cast(int, 3)",
     "class Kept(Base):\n    size = 3",
     "pairs = sum(a, start=3)",
+    "rows = values.reshape(2, rows)",
+    "rows = values.sum(-1)",
 )
 
 

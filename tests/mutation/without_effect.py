@@ -58,6 +58,13 @@ def _of_call(node: ast.Call) -> Iterator[ast.AST]:
         yield from node.args[:1] if _name(node) == "cast" else (node,)
     elif _name(node) == "zip":
         yield from (keyword for keyword in node.keywords if keyword.arg == "strict")
+    elif isinstance(node.func, ast.Attribute) and node.func.attr == "reshape":
+        yield from (each for each in ast.walk(node) if _is_minus_one(each))
+
+
+def _is_minus_one(node: ast.AST) -> bool:
+    """Return whether a node is -1; numpy takes any negative size of a reshape for the one that follows."""
+    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and ast.unparse(node) == "-1"
 
 
 def _name(node: ast.AST) -> str:

@@ -79,3 +79,5 @@ def test_which_trial_of_a_run_it_is() -> None:
     assert fallback_of(wrong[:2]) is None, "not found yet"
     assert fallback_of([*wrong[:2], right]) == right
     assert fallback_of([*wrong, trial(8, 8, 1.0)]) is None, "none of the attempts was right"
+    last = trial(FALLBACK_ATTEMPTS - 1, FALLBACK_ATTEMPTS - 1, 7.0)
+    assert fallback_of([*wrong[:-1], last]) == last, "the last attempt is one"

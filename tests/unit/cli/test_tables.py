@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from hilt.cli import tables
+from hilt.cli.bundle_text import print_view
 from hilt.cli.main import run as hilt
 from hilt.cli.network_text import result_table
 from hilt.cli.tables import column, table
@@ -17,6 +18,7 @@ from hilt.engine.campaign_results import CampaignResult, LayerResult
 from hilt.schedule.onnx_model import Layer, Network
 from hilt.store import Campaign, RunState, Store, database_path
 from tests.unit.report.campaign_store import make
+from tests.unit.report.views import long_view
 from tests.unit.store.examples import run, trial
 
 
@@ -145,3 +147,10 @@ def test_a_campaigns_latency_and_gain_are_there_at_60_columns_and_its_budget_lea
     header, row, *_ = file.getvalue().splitlines()
     assert {"campaign", "ms", "gain", "state"} <= set(header.split()) and "budget" not in header
     assert len(row.rstrip()) <= 60 and re.search(r"\d\.\d\d +\d+\.\d\d", row), row
+
+
+def test_a_networks_nodes_have_their_shares_of_the_inference(capsys: pytest.CaptureFixture[str]) -> None:
+    """Ten nodes of 100 us each."""
+    print_view(long_view(10))
+    shares = re.findall(r"100\.0 +([\d.]+%)", capsys.readouterr().out)
+    assert shares == ["10.0%"] * 10

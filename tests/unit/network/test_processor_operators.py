@@ -120,6 +120,13 @@ CASES: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
         "Resize", [X, None, None, whole(2, 4, 9, 4)],
         {"mode": "nearest", "nearest_mode": "floor", "coordinate_transformation_mode": "asymmetric"},
     ),
+    **{
+        f"Resize nearest, {mode}": (
+            "Resize", [X, None, np.array([1, 1, 2, 2], np.float32)],
+            {"mode": "nearest", "nearest_mode": mode, "coordinate_transformation_mode": "asymmetric"},
+        )
+        for mode in ("ceil", "round_prefer_ceil", "round_prefer_floor")
+    },
     "Resize cubic": (
         "Resize", [X, None, None, whole(2, 4, 12, 10)],
         {"mode": "cubic", "coordinate_transformation_mode": "align_corners"},

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from hilt.network.compile import compile_network
-from hilt.network.core_speed import CORTEX_A9, CORTEX_A53, node_work, step_seconds
+from hilt.network.core_speed import CORTEX_A9, CORTEX_A53, node_work, pack_work, step_seconds
 from hilt.network.kept_speed import keep_speed, kept_speed
 from hilt.network.processor import ASSUMED, ProcessorSpeed, assumed_speed
 from hilt.network.processor_speed import timed_network, times_slower
+from hilt.network.processor_time import modelled_time
 from hilt.network.reference import evaluate
 from hilt.network.simulated import SimulatedVta
 from hilt.network.verify import compare
@@ -71,3 +72,14 @@ def test_a_first_layer_is_folded_where_vta_wins_more_than_packing_loses(
     builder = Builder((1, channels, side, side))
     graph = builder.graph(builder.conv("x", 16, kernel=kernel))
     assert ("fold" in compile_network(graph, target()).manifest["steps"][0]) == folds
+
+
+@pytest.mark.parametrize(("channels", "kernel", "folds"), [(3, 7, True), (16, 3, False)])
+def test_a_fold_is_counted_as_one_and_other_packing_as_it_is(channels: int, kernel: int, folds: bool) -> None:
+    builder = Builder((1, channels, 64, 64))
+    graph = builder.graph(builder.conv("x", 16, kernel=kernel))
+    manifest = compile_network(graph, target()).manifest
+    step = manifest["steps"][0]
+    assert (step["kind"], "fold" in step) == ("pack", folds)
+    work = pack_work(graph.tensors[step["tensor"]].shape, manifest["buffers"][step["buffer"]]["bytes"], fold=folds)
+    assert modelled_time(CORTEX_A9, graph, manifest, {}).steps[0] == step_seconds(CORTEX_A9, "native", work)

@@ -82,8 +82,11 @@ def test_stores_of_the_table_by_hand(memory_type: MemoryType, low: int) -> None:
     assert bits(encode(store, PYNQ_A)[0]) == 1 | low << 7 | 1 << 9 | sizes
     assert bits(encode(store, PYNQ_B)[0]) == 1 | (4 | low) << 7 | 1 << 10 | sizes
     assert bits(encode(store, ZCU102)[0]) == 1 | (4 | low) << 8 | 1 << 16 | sizes
+    other = record(opcode=Opcode.LOAD, memory_type=MemoryType.INP, y_size=1, x_size=1)
     for accelerator in (PYNQ_A, PYNQ_B, ZCU102):
         words = encode(store, accelerator)
+        assert uses_table(encode(np.concatenate([other, store]), accelerator), accelerator)
+        assert not uses_table(encode(other, accelerator), accelerator)
         assert decode(words, accelerator) == store
         assert disassemble(words, accelerator) == [f"     0  STORE {memory_type.name} sram 1 dram 0 size 1x16 stride 0"]
         assert uses_table(words, accelerator)
@@ -249,6 +252,7 @@ def test_instructions_that_revision_a_lacks_are_refused() -> None:
         ({**GEMM, "iter_in": 1 << 14}, "iter_in"),
         ({**GEMM, "wgt_factor_in": 1024}, "wgt_factor_in"),
         ({**ALU, "imm": 1 << 15}, "imm"),
+        ({**ALU, "use_imm": 2}, "use_imm"),
     ],
 )
 def test_a_value_too_large_is_refused_by_field(fields: dict[str, int], field: str) -> None:
@@ -257,6 +261,14 @@ def test_a_value_too_large_is_refused_by_field(fields: dict[str, int], field: st
     assert raised.value.field == field
     again = pickle.loads(pickle.dumps(raised.value))
     assert (again.field, str(again)) == (raised.value.field, str(raised.value))
+
+
+@pytest.mark.parametrize("accelerator", ALL, ids=str)
+@pytest.mark.parametrize("field", ["use_imm", "reset", "pop_prev", "pop_next", "push_prev", "push_next"])
+def test_a_flag_is_one_bit_in_every_form(accelerator: Accelerator, field: str) -> None:
+    assert decode(encode(record(**{**ALU, field: 1}), accelerator), accelerator)[field][0] == 1
+    with pytest.raises(FieldOverflowError, match=field):
+        encode(record(**{**ALU, field: 2}), accelerator)
 
 
 def test_a_micro_op_too_large_is_refused() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from hilt.measure.dataset import Dataset, DatasetError, DatasetStore, recorded_space
+from hilt.measure.dataset.dataset import LARGEST_METADATA
 from hilt.measure.dataset.exchange import export_recorded, import_recorded
 from hilt.measure.dataset.recorded_space import ABSENT, RecordedSpace, is_imported, space_of, values_at, values_of
 from hilt.run_choices import DatasetForm
@@ -197,6 +198,14 @@ def test_sizes_are_bounded(tmp_path: Path, store: DatasetStore, monkeypatch: pyt
     with pytest.raises(DatasetError, match=r"it has [\d,]+ bytes; at most 100 are read"):
         import_recorded(path, "large", store)
     assert recorded_space.LARGEST_FILE == 256 << 20
+
+
+@pytest.mark.parametrize("metadata", ["x" * (LARGEST_METADATA // 4 + 1), ["{}", "{}"]], ids=["too long", "two texts"])
+def test_other_metadata_are_not_read(metadata: object, tmp_path: Path) -> None:
+    path = tmp_path / "large.npz"
+    np.savez(path, metadata=np.array(metadata))
+    with pytest.raises(DatasetError, match="its metadata are too large"):
+        Dataset.read(path)
 
 
 @pytest.mark.parametrize("name", ["", ".hidden", "../up", "a b", "a/b", "x" * 101])
