@@ -104,7 +104,7 @@ class _Postponer:
         parts = [self._late[name] for name in read if name in self._late]
         if len(parts) < (len(node.inputs) if node.op == "Concat" else len(read)):
             return []
-        same = all(np.array_equal(parts[0].entries, part.entries, equal_nan=True) for part in parts)
+        same = all(_alike_bits(parts[0].entries, part.entries) for part in parts)
         return parts if same else []
 
     def _function(self, node: Node) -> _Late | None:
@@ -140,7 +140,7 @@ class _Postponer:
         self._made.add(name)
         scale = self._tensors[late.data].scale
         maker, label = late.maker, self._node_name(late.maker.name)
-        if scale is not None and np.array_equal(late.entries, _BYTES.astype(np.float32) * np.float32(scale)):
+        if scale is not None and _alike_bits(late.entries, _BYTES.astype(np.float32) * np.float32(scale)):
             made = Node(
                 label, "dequantize", (late.data,), (name,), {"scale": scale}, maker.source, "it leaves the integers"
             )
@@ -150,7 +150,7 @@ class _Postponer:
         self._nodes.append(made)
 
     def _table(self, stem: str, entries: NDArray[np.float32]) -> str:
-        while stem in self._constants and not np.array_equal(self._constants[stem], entries, equal_nan=True):
+        while stem in self._constants and not _alike_bits(self._constants[stem], entries):
             stem += "_"
         self._constants[stem] = entries
         return stem
@@ -163,6 +163,11 @@ class _Postponer:
         name = _free(stem, {*self._tensors, *self._constants})
         self._tensors[name] = Tensor(name, shape, "int8", scale)
         return name
+
+
+def _alike_bits(first: NDArray[Any], second: NDArray[Any]) -> bool:
+    """Return whether two arrays are the same: array_equal takes -0.0 for 0.0."""
+    return first.dtype == second.dtype and first.tobytes() == second.tobytes()
 
 
 def _free(stem: str, taken: set[str]) -> str:

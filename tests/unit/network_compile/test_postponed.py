@@ -98,6 +98,18 @@ def test_alike_parts_are_joined_as_int8_and_others_as_floats(function: str) -> N
     assert operators(made) == (["concat", "table"] if function == "Sigmoid" else ["table", "table", "Concat"])
 
 
+def test_zeros_of_another_sign_are_other_floats() -> None:
+    """-f and 0 - f differ where f is zero alone, and so do f and -(0 - f)."""
+    nodes = [
+        dequantised("x", "f"), dequantised("z", "g"),
+        Node("one", "Neg", ("f",), ("p",)), Node("two", "Sub", ("zero", "g"), ("q",)),
+        Node("join", "Concat", ("p", "q"), ("y",), {"axis": 1}), Node("back", "Neg", ("q",), ("r",)),
+    ]  # fmt: skip
+    shapes = {"f": (1, 6, 2, 3), "g": (1, 4, 2, 3), "p": (1, 6, 2, 3), "q": (1, 4, 2, 3), "y": (1, 10, 2, 3)}
+    made = bits_stay(graph_of(nodes, {**shapes, "r": (1, 4, 2, 3)}, ["y", "r"], zero=np.float32(0)))
+    assert operators(made) == ["table", "table", "Concat", "table"]
+
+
 @pytest.mark.parametrize(
     "node",
     [
