@@ -16,6 +16,7 @@ from hilt.network.elementwise import expression, root_of, tabulate
 from hilt.network.graph import Graph, Node, Tensor, check
 from hilt.network.import_layers import IntegerNode, LayerMatcher
 from hilt.network.integer_forms import with_integer_forms
+from hilt.network.joined_order import with_whole_blocks_first
 from hilt.network.onnx_graph import CONSTANT_DOMAIN, OnnxError, OnnxGraph, OnnxNode, free_name
 from hilt.network.onnx_recurrence import int8_weights
 from hilt.network.onnx_refusals import require_computable
@@ -94,7 +95,8 @@ class _Importer:
                 self._quantise(node)
         outputs = tuple(self._output(name) for name in graph.outputs)
         built = Graph(graph.name, tuple(graph.inputs), outputs, tuple(self._nodes), self._tensors, self._constants)
-        built = with_postponed_floats(with_integer_forms(replace(built, decibels=dict(graph.decibels))))
+        built = with_integer_forms(replace(built, decibels=dict(graph.decibels)))
+        built = with_whole_blocks_first(with_postponed_floats(built))
         check(built)
         return built
 
