@@ -3,8 +3,8 @@
     python -m tests.rtl.mutation [--no-proofs] [NUMBER ...]
 
 Tests are random programs and programs that fault, against the golden model, on a small build with assertions, and their
-cycles and counters against those of the RTL as it is. All mutants are in one build, and a run chooses one. Proofs are
-those of hls/formal, for the modules that have one. Ends with status 1 where neither notices a mutant.
+cycles and counters against those of the RTL as it is. All mutants of a bench are in one build, and a run chooses one.
+Proofs are those of hls/formal, for the modules that have one. Ends with status 1 where neither notices a mutant.
 """
 
 from __future__ import annotations
@@ -14,13 +14,17 @@ import importlib.util
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 from hilt import paths
 from hilt.simulator.build import build as build_model
+from tests.rtl.mutation import small_bench, window_bench
 from tests.rtl.mutation.mutant import Mutant, mutants, mutated_rtl, with_all
-from tests.rtl.mutation.simulation import SMALL, build, observe
+from tests.rtl.mutation.simulation import Bench, build, observe
+
+BENCHES = {"small": small_bench.BENCH, "windows": window_bench.BENCH}
 
 
 def main() -> int:
@@ -34,24 +38,14 @@ def main() -> int:
     begun = time.monotonic()
     by_tests: dict[int, str | None] = {}
     by_proofs: dict[int, str | None] = {}
-    with tempfile.TemporaryDirectory(prefix="rtl-mutation-") as name:
-        folder = Path(name)
-        golden = build_model(SMALL, "golden")
-        library = build(with_all(listed, folder), folder)
-        print(f"built in {time.monotonic() - begun:.0f} s", flush=True)
-        right = observe(library, golden, 0)
-        if right.sign:
-            print(f"the RTL differs without a mutant: {right.sign}")
-            return 1
-        for mutant in chosen:
-            by_tests[mutant.number] = observe(library, golden, mutant.number).compared(right)
+    for name, bench in BENCHES.items():
+        on_bench = [mutant for mutant in chosen if mutant.bench == name]
+        for mutant, sign in _observed(bench, [mutant for mutant in listed if mutant.bench == name], on_bench):
+            by_tests[mutant.number] = sign
             if mutant.proofs and not options.no_proofs:
                 by_proofs[mutant.number] = refuted(mutant)
             proof = by_proofs.get(mutant.number, "no proof of this module")
-            print(
-                f"{mutant.number:3} {mutant.name:46} {by_tests[mutant.number] or 'SURVIVES':60} {proof or 'HOLDS'}",
-                flush=True,
-            )
+            print(f"{mutant.number:3} {mutant.name:46} {sign or 'SURVIVES':60} {proof or 'HOLDS'}", flush=True)
     killed = {number for number, sign in by_tests.items() if sign}
     refuted_by = {number for number, sign in by_proofs.items() if sign}
     asserted = sum(bool(sign and sign.startswith("assertion")) for sign in by_tests.values())
@@ -66,6 +60,24 @@ def main() -> int:
     survivors = [mutant.name for mutant in chosen if mutant.number not in killed | refuted_by]
     print("nothing notices: " + ("; ".join(survivors) or "none"))
     return 1 if survivors else 0
+
+
+def _observed(bench: Bench, listed: list[Mutant], chosen: list[Mutant]) -> Iterator[tuple[Mutant, str | None]]:
+    """Yield the chosen mutants of a bench with what its runs show of each. Raises SystemExit if they show something
+    without a mutant."""
+    if not chosen:
+        return
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="rtl-mutation-") as name:
+        folder = Path(name)
+        golden = build_model(bench.accelerator, "golden")
+        library = build(bench.accelerator, with_all(listed, folder), folder)
+        print(f"built {bench.accelerator.parameters.name} in {time.monotonic() - begun:.0f} s", flush=True)
+        right = observe(bench, library, golden, 0)
+        if right.sign:
+            raise SystemExit(f"the RTL differs without a mutant: {right.sign}")
+        for mutant in chosen:
+            yield mutant, observe(bench, library, golden, mutant.number).compared(right)
 
 
 def refuted(mutant: Mutant) -> str | None:

@@ -28,6 +28,7 @@ class Mutant:
     line: str
     put: str
     proofs: tuple[str, ...] = ()
+    bench: str = "small"
 
     def span(self, text: str) -> tuple[int, int]:
         """Return where the expression is in the file's text.
