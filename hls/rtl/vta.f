@@ -27,16 +27,19 @@ vta_axil_regs.sv
 vta_block_loader.sv
 vta_dma_read.sv
 vta_dma_write.sv
-vta_issue.sv
 vta_out_buffer.sv
+vta_pairs.sv
 vta_uop_buffer.sv
-// Level 3: GEMM and ALU; what the load stage has for each port.
-vta_execute.sv
+// Level 3: micro-ops' turns; registers and counters; what the load stage has for each port.
+vta_control.sv
+vta_issue.sv
 vta_load_part.sv
-// Level 4: stages, which never instantiate one another.
+// Level 4: GEMM and ALU.
+vta_execute.sv
+// Level 5: stages, which never instantiate one another.
 vta_compute.sv
 vta_fetch.sv
 vta_load.sv
 vta_store.sv
-// Level 5: the accelerator.
+// Level 6: the accelerator.
 vta_top.sv

@@ -2,23 +2,26 @@
 //
 // Decides which micro-ops of GEMM and ALU begin in which cycle: one, or two together in one cycle.
 //
-//   loops -> micro-op buffer -> its word -> indices -> checks -> queue -> issue
+//   cycle  stage    in         what is there
+//   T+2    loops    vta_pairs  index of the micro-op; read of the micro-op buffer
+//   T+3    word     vta_pairs  the micro-op's word; the loops' sums for its fields
+//   T+4    indices  vta_pairs  fields and sums added
+//   T+5    checks   vta_pairs  bounds, hazards with the pairs before, whether the two may pair
+//   T+6    pair     here       the pair, and whether it goes next; places in the queue
+//   T+7    issue    here       head_q and what of it goes: go_q, pair_q, src_issue_q, dst_issue_q
+//   T+8    read     outputs    banks and rows of accumulators, addresses of inputs and weights
 //
-// Micro-ops come in pairs: the first and second of the instruction, the third and fourth, and so
-// on. The two of a pair go together where their destinations are in different banks and
-//   GEMM: they multiply the same operands, as those of a reset do, and it is no window GEMM;
-//   ALU of two tensors: their sources are in different banks or the same one, and the second's is
-//   not the first's result.
-// Otherwise the second goes after the first. An ALU micro-op of two tensors takes two cycles,
-// together or not: for the sources, then for the destinations.
-//
+// for the first micro-ops of an instruction that is taken in cycle T (docs/microarchitecture.md).
 // The stages before the queue never wait: the loops advance while the queue has room for all pairs
-// that left them. Everything about a pair that does not depend on time is decided before it is
-// queued.
+// that left them. A pair waits in the queue, and at its head. Everything about it that does not
+// depend on time is decided before: what follows depends on what went in the last two cycles.
 //
-// A micro-op's indices are checked in the order micro-op, input, weight, accumulator (ALU:
-// destination, source). The first that is past its buffer raises fault_o when its turn comes, and
-// nothing follows. Micro-ops before it have gone.
+// The two of a pair go together if they may, and neither waits; otherwise the second goes after the
+// first. An ALU micro-op of two tensors takes two cycles, together or not: for the sources, then
+// for the destinations.
+//
+// The first micro-op with an index past its buffer raises fault_o when its turn comes, and nothing
+// follows. Micro-ops before it have gone.
 //
 // An accumulator is read three cycles before its new value can be read. With the interlock a
 // micro-op whose destination (or ALU source) was issued in the last two cycles waits. Without it
@@ -62,275 +65,51 @@ module vta_issue
   output banks_t                 src_bank_o
 );
 
-  // ---- Loops and micro-op buffer ----------------------------------------------------------------
-  logic [1:0] nest_valid;
-  logic nest_ready;
-  logic [UopEndBits-1:0] nest_uop[2];
-  index_t nest_dst[2], nest_src[2], nest_wgt[2];
-
-  vta_nest u_nest (
-    .clk_i,
-    .rst_ni,
-    .start_i,
-    .uop_bgn_i(nest_i.uop_bgn),
-    .uop_end_i(nest_i.uop_end),
-    .uop_count_i(nest_i.uop_count),
-    .iter_out_i(nest_i.iter_out),
-    .iter_in_i(nest_i.iter_in),
-    .dst_factor_out_i(nest_i.dst_factor_out),
-    .dst_factor_in_i(nest_i.dst_factor_in),
-    .src_factor_out_i(nest_i.src_factor_out),
-    .src_factor_in_i(nest_i.src_factor_in),
-    .wgt_factor_out_i(nest_i.wgt_factor_out),
-    .wgt_factor_in_i(nest_i.wgt_factor_in),
-    .valid_o(nest_valid),
-    .ready_i(nest_ready),
-    .uop_index_o(nest_uop),
-    .dst_o(nest_dst),
-    .src_o(nest_src),
-    .wgt_o(nest_wgt)
-  );
-
+  // ---- Pairs ------------------------------------------------------------------------------------
   // Pairs that left the loops and have not gone. Each has a place in the queue, so that no stage
   // before it waits.
   localparam int unsigned QueueDepth = 8;
   localparam int unsigned PlaceBits = $clog2(QueueDepth);
   logic [PlaceBits:0] pairs_q, pairs_d;
   logic nest_ready_q, pop_q, popped_q;  // the count follows a pop by a cycle
-  assign nest_ready = nest_ready_q;
-  assign uop_read_o = nest_valid[0] && nest_ready_q;
 
   always_comb begin
     pairs_d = pairs_q;
     if (uop_read_o != popped_q) pairs_d = uop_read_o ? pairs_q + 1'b1 : pairs_q - 1'b1;
   end
 
-  // The micro-op buffer answers in the cycle after the loops; its words and the loops' sums are
-  // there in the next. past: the index is past the buffer.
-  logic [1:0] read_valid_q, read_past_q, uop_valid_q, uop_past_q;
-  logic on_way_q;  // a pair is between the loops and the queue
-  logic [UopEndBits-1:0] read_index_q[2], uop_index_q[2];
-  logic [UopBits-1:0] uop_q[2];
-
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       pairs_q <= '0;
       nest_ready_q <= 1'b1;
-      read_valid_q <= '0;
-      uop_valid_q <= '0;
       popped_q <= 1'b0;
     end else begin
       popped_q <= pop_q;
       pairs_q <= pairs_d;
       nest_ready_q <= pairs_d != (PlaceBits + 1)'(QueueDepth);
-      read_valid_q <= uop_read_o ? nest_valid : '0;
-      uop_valid_q <= read_valid_q;
     end
   end
 
-  for (genvar n = 0; n < 2; n++) begin : g_uop
-    assign uop_index_o[n] = LogUopDepth'(nest_uop[n]);
+  pair_t checked_q;  // a register of vta_pairs
+  logic pairs_busy, gemm_q, two_tensors_q;
 
-    always_ff @(posedge clk_i) begin
-      if (uop_read_o) begin
-        read_index_q[n] <= nest_uop[n];
-        read_past_q[n] <= (nest_uop[n] >> LogUopDepth) != '0;
-      end
-      if (read_valid_q[0]) begin
-        uop_index_q[n] <= read_index_q[n];
-        uop_past_q[n] <= read_past_q[n];
-        uop_q[n] <= uop_i[n];
-      end
-    end
-
-    logic [UopBits-1:0] unused_uop;  // its fields need not fill the word
-    assign unused_uop = uop_q[n];
-  end
-
-  logic [WgtFactorBits+19:0] unused_nest;  // the operation on accumulators does not matter here
-  assign unused_nest = {nest_i.reset, nest_i.skip_out, nest_i.alu_opcode, nest_i.imm};
-
-  // ---- Indices ----------------------------------------------------------------------------------
-  logic [1:0] index_valid_q, past_q;
-  // dst: of one that is past the buffer the micro-op's own
-  index_t dst_index_q[2], src_index_q[2], wgt_index_q[2];
-
-  always_ff @(posedge clk_i) begin
-    index_valid_q <= rst_ni ? uop_valid_q : '0;
-    if (uop_valid_q[0]) begin
-      past_q <= uop_past_q;
-      for (int n = 0; n < 2; n++) begin
-        dst_index_q[n] <= (uop_past_q[n] ? index_t'(uop_index_q[n]) : nest_dst[n])
-            + (uop_past_q[n] ? '0 : index_t'(uop_q[n][UopDstBits-1:0]));
-        src_index_q[n] <= nest_src[n] + index_t'(uop_q[n][UopSrcLsb+:UopSrcBits]);
-        wgt_index_q[n] <= nest_wgt[n] + index_t'(uop_q[n][UopWgtLsb+:UopWgtBits]);
-      end
-    end
-  end
-
-  // ---- Checks -----------------------------------------------------------------------------------
-  // Kinds are registered: they hold still from the cycle after start_i.
-  logic two_tensors_q, gemm_q, window_q;
-  always_ff @(posedge clk_i) begin
-    gemm_q <= gemm_i;
-    two_tensors_q <= !gemm_i && !nest_i.use_imm;
-    window_q <= nest_i.window;
-  end
-
-  // Whether what a window GEMM writes goes up from one micro-op to the next.
-  logic rising_q;
-  index_t row_step_q;
-  always_ff @(posedge clk_i) begin
-    row_step_q <= nest_i.dst_factor_out + index_t'(nest_i.skip_in);
-    rising_q <= Window && window_q && nest_i.dst_factor_in == index_t'(1)
-        && row_step_q >= index_t'(nest_i.iter_in);
-  end
-
-  // Whether a micro-op has a fault. Which is told of the first one of the instruction, a cycle
-  // later.
-  typedef struct packed {
-    logic uop;
-    logic inp;
-    logic wgt;
-    logic dst;
-    logic src;
-  } past_t;
-  past_t [1:0] past, past_1_q;
-  logic [1:0] faults, faults_1_q;
-  index_t dst_index_1_q[2], src_index_1_q[2], wgt_index_1_q[2];
-  always_comb begin
-    past = '0;
-    for (int n = 0; n < 2; n++) begin
-      if (index_valid_q[n]) begin
-        past[n].uop = past_q[n];
-        past[n].inp = gemm_q && (src_index_q[n] >> LogInpDepth) != '0;
-        past[n].wgt = gemm_q && (wgt_index_q[n] >> LogWgtDepth) != '0;
-        past[n].dst = (dst_index_q[n] >> LogAccDepth) != '0;
-        past[n].src = two_tensors_q && (src_index_q[n] >> LogAccDepth) != '0;
-      end
-      faults[n] = past[n] != '0;
-    end
-  end
-
-  logic fault_seen_q;
-  fault_e fault_code_q;
-  index_t fault_index_q;
-  logic faulty;  // which of the two
-  assign faulty = !faults_1_q[0];
-  fault_e fault_code[2];
-  index_t fault_index[2];
-  always_comb begin
-    for (int n = 0; n < 2; n++) begin
-      fault_code[n] = FaultAcc;
-      fault_index[n] = dst_index_1_q[n];
-      if (past_1_q[n].uop) begin
-        fault_code[n] = FaultUop;
-      end else if (past_1_q[n].inp) begin
-        fault_code[n] = FaultInp;
-        fault_index[n] = src_index_1_q[n];
-      end else if (past_1_q[n].wgt) begin
-        fault_code[n] = FaultWgt;
-        fault_index[n] = wgt_index_1_q[n];
-      end else if (!past_1_q[n].dst) begin
-        fault_index[n] = src_index_1_q[n];
-      end
-    end
-  end
-  always_ff @(posedge clk_i) begin
-    if (faults_1_q != '0 && !fault_seen_q) begin
-      fault_seen_q <= 1'b1;
-      fault_code_q <= fault_code[faulty];
-      fault_index_q <= fault_index[faulty];
-    end
-    faults_1_q <= faults;
-    if (index_valid_q[0] && !fault_seen_q) begin
-      past_1_q <= past;
-      for (int n = 0; n < 2; n++) begin
-        dst_index_1_q[n] <= dst_index_q[n];
-        src_index_1_q[n] <= src_index_q[n];
-        wgt_index_1_q[n] <= wgt_index_q[n];
-      end
-    end
-    if (!rst_ni || start_i) begin
-      fault_seen_q <= 1'b0;
-      faults_1_q <= '0;
-    end
-  end
-
-  // Two micro-ops with all that can be said of them beforehand. Indices are within their buffers
-  // unless there is a fault.
-  localparam int unsigned SrcBits = LogAccDepth > LogInpDepth ? LogAccDepth : LogInpDepth;
-  typedef logic [LogAccDepth-1:0] dst_t;
-  typedef logic [SrcBits-1:0] src_t;
-  typedef logic [LogWgtDepth-1:0] wgt_t;
-  typedef struct packed {
-    logic [1:0] valid;
-    logic [1:0] fault;
-    // the two may go in one cycle, if the second need not wait and has no fault
-    logic       may_pair;
-    // Whether a micro-op reads the destination of one of before_q, and whether the second reads
-    // that of the first.
-    logic [1:0][3:0] conflicts;
-    logic       second_conflicts;
-    dst_t [1:0] dst;
-    src_t [1:0] src;
-    wgt_t [1:0] wgt;
-  } pair_t;
-
-  // The destinations of the two pairs before, the nearer one first, and whether there were such.
-  dst_t before_q[4];
-  logic [3:0] before_valid_q;
-
-  pair_t checked, checked_q;
-  logic same_operands, sources_fit;
-  always_comb begin
-    checked = '0;
-    same_operands = 1'b0;
-    sources_fit = 1'b0;
-    if (index_valid_q[0]) begin
-      checked.valid = index_valid_q;
-      checked.fault = faults;
-      for (int n = 0; n < 2; n++) begin
-        checked.dst[n] = dst_t'(dst_index_q[n]);
-        checked.src[n] = src_t'(src_index_q[n]);
-        checked.wgt[n] = wgt_t'(wgt_index_q[n]);
-      end
-      same_operands = src_t'(src_index_q[0]) == src_t'(src_index_q[1])
-          && wgt_t'(wgt_index_q[0]) == wgt_t'(wgt_index_q[1]);
-      sources_fit = dst_t'(src_index_q[1]) != dst_t'(dst_index_q[0])
-          && (src_index_q[0][0] != src_index_q[1][0]
-              || dst_t'(src_index_q[0]) == dst_t'(src_index_q[1]));
-      checked.may_pair = HazardInterlock && index_valid_q[1]
-          && dst_index_q[0][0] != dst_index_q[1][0] && !window_q
-          && (gemm_q ? same_operands : !two_tensors_q || sources_fit);
-      if (HazardInterlock && !rising_q) begin
-        for (int n = 0; n < 2; n++) begin
-          for (int m = 0; m < 4; m++) begin
-            checked.conflicts[n][m] = before_valid_q[m] &&
-                reads(checked.dst[n], dst_t'(checked.src[n]), before_q[m]);
-          end
-        end
-        checked.second_conflicts = reads(checked.dst[1], dst_t'(checked.src[1]), checked.dst[0]);
-      end
-    end
-  end
-
-  function automatic logic reads(input dst_t dst, input dst_t src, input dst_t earlier);
-    return dst == earlier || (two_tensors_q && src == earlier);
-  endfunction
-
-  always_ff @(posedge clk_i) begin
-    if (index_valid_q[0]) begin
-      before_q[0] <= checked.dst[0];
-      before_q[1] <= checked.dst[1];
-      before_q[2] <= before_q[0];
-      before_q[3] <= before_q[1];
-      before_valid_q <= {before_valid_q[1:0], index_valid_q};
-    end
-    if (!rst_ni || start_i) before_valid_q <= '0;
-    if (index_valid_q[0]) checked_q <= checked;
-    checked_q.valid <= rst_ni ? index_valid_q : '0;
-  end
+  vta_pairs u_pairs (
+    .clk_i,
+    .rst_ni,
+    .start_i,
+    .gemm_i,
+    .nest_i,
+    .gemm_o(gemm_q),
+    .two_tensors_o(two_tensors_q),
+    .uop_read_o,
+    .uop_index_o,
+    .uop_i,
+    .ready_i(nest_ready_q),
+    .busy_o(pairs_busy),
+    .pair_o(checked_q),
+    .fault_code_o,
+    .fault_index_o
+  );
 
   // ---- Queue ------------------------------------------------------------------------------------
   // The head is a register. A pair that finds the queue empty and the head free goes there at once.
@@ -380,8 +159,6 @@ module vta_issue
   logic src_issue_q, dst_issue_q;
 
   assign fault_o = head_q.valid[0] && (second_q ? head_q.fault[1] : head_q.fault[0]);
-  assign fault_code_o = fault_code_q;
-  assign fault_index_o = fault_index_q;
   assign count_o = dst_issue_q ? (pair_q ? 2'd2 : 2'd1) : 2'd0;
 
   // Which destinations were issued in the last two cycles, in the order of before_q: those that the
@@ -517,9 +294,7 @@ module vta_issue
   assign inp_index_o = inp_read_q;
   assign wgt_index_o = wgt_read_q;
 
-  always_ff @(posedge clk_i)
-    on_way_q <= rst_ni && (uop_read_o || read_valid_q[0] || uop_valid_q[0] || index_valid_q[0]);
-  assign busy_o = nest_valid[0] || on_way_q || queued_any_q || head_q.valid[0];
+  assign busy_o = pairs_busy || queued_any_q || head_q.valid[0];
 
 `ifndef SYNTHESIS
   // verilog_format: off
@@ -533,8 +308,7 @@ module vta_issue
       go_q -> head_q.valid[0] && !fault_o)
   else $error("a micro-op goes that is not there, or has a fault");
   assert_any : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      queued_any_q == (queued_q != '0)
-      && on_way_q == (read_valid_q[0] || uop_valid_q[0] || index_valid_q[0] || push))
+      queued_any_q == (queued_q != '0))
   else $error("vta_issue lost count of its queue");
   assert_second : assert property (@(posedge clk_i) disable iff (!rst_ni)
       head_q.valid != 2'b10 && (!second_q || head_q.valid == 2'b11))
@@ -553,7 +327,11 @@ module vta_issue
           && dst_issue_q == (go_q && !src_issue_q) && pop_q == (dst_issue_q && goes_whole_q))
   else $error("vta_issue: a flag differs from what goes");
 
-  // The interlock by the rows themselves: nothing goes to a destination of the last two cycles.
+  // The interlock by the rows themselves: nothing goes to a destination of the last two cycles, but
+  // in a window GEMM that writes each once.
+  logic once;
+  assign once = nest_i.window && nest_i.dst_factor_in == index_t'(1)
+      && nest_i.dst_factor_out + index_t'(nest_i.skip_in) >= index_t'(nest_i.iter_in);
   banks_t issued_2_q;
   rows_t issued_row_2_q;
   always_ff @(posedge clk_i) begin
@@ -564,7 +342,7 @@ module vta_issue
   assign next_row = dst[0][0] ? {dst_row[0], dst_row[1]} : {dst_row[1], dst_row[0]};
   for (genvar bank = 0; bank < AccBanks; bank++) begin : g_interlock
     assert_interlock : assert property (@(posedge clk_i) disable iff (!rst_ni)
-        HazardInterlock && dst_banks[bank] && !rising_q ->
+        HazardInterlock && dst_banks[bank] && !once ->
         !(dst_q_o[bank] && dst_row_q[bank] == next_row[bank])
         && !(issued_2_q[bank] && issued_row_2_q[bank] == next_row[bank]))
     else $error("a destination was issued within two cycles of itself");
@@ -572,7 +350,7 @@ module vta_issue
 
   cover_pair : cover property (@(posedge clk_i) rst_ni && dst_issue_q && pair_q);
   cover_wait : cover property (@(posedge clk_i) rst_ni && head_q.valid[0] && !fault_o && !go_q);
-  cover_full : cover property (@(posedge clk_i) rst_ni && nest_valid[0] && !nest_ready_q);
+  cover_full : cover property (@(posedge clk_i) rst_ni && pairs_busy && !nest_ready_q);
   // verilog_format: on
 `endif
 

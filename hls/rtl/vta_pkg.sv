@@ -208,6 +208,8 @@ package vta_pkg;
       (LogAccDepth > LogInpDepth ? (LogAccDepth > LogWgtDepth ? LogAccDepth : LogWgtDepth)
                                  : (LogInpDepth > LogWgtDepth ? LogInpDepth : LogWgtDepth));
   localparam int unsigned IndexBits = IterBits + MaxFactorBits + 2;
+  // Stages in the order of their register pages: fetch, load, compute, store.
+  localparam int unsigned Stages = 4;
   // Bytes that a stage moves in a cycle.
   localparam int unsigned BeatBytesBits = LogBusBytes + 1 + LogReadPorts;
   // A row of a block in beats: 16 bits of x_size, of the largest element.
@@ -331,6 +333,26 @@ package vta_pkg;
     logic                  use_imm;
     logic [15:0]           imm;
   } nest_t;
+
+  // Two micro-ops with all that can be said of them beforehand (vta_pairs). Indices are within their
+  // buffers unless there is a fault.
+  localparam int unsigned SrcBits = LogAccDepth > LogInpDepth ? LogAccDepth : LogInpDepth;
+  typedef logic [LogAccDepth-1:0] dst_t;
+  typedef logic [SrcBits-1:0] src_t;
+  typedef logic [LogWgtDepth-1:0] wgt_t;
+  typedef struct packed {
+    logic [1:0] valid;
+    logic [1:0] fault;
+    // the two may go in one cycle, if the second need not wait and has no fault
+    logic       may_pair;
+    // Whether a micro-op reads a destination of the two pairs before, the nearer one first, and
+    // whether the second reads that of the first.
+    logic [1:0][3:0] conflicts;
+    logic       second_conflicts;
+    dst_t [1:0] dst;
+    src_t [1:0] src;
+    wgt_t [1:0] wgt;
+  } pair_t;
 
   function automatic logic [2:0] opcode_of(input logic [InsnBits-1:0] insn);
     return insn[OpcodeBits-1:0];

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The accelerator: four stages joined by instruction queues, token queues and buffers, an AXI4-Lite
-// slave for its registers, three AXI4 read masters, or four, and one AXI4 write master.
+// The accelerator: four stages joined by instruction queues, token queues and buffers, vta_control
+// with an AXI4-Lite slave for its registers, three AXI4 read masters, or four, and one AXI4 write
+// master.
 //
 // Ports of a bus have the names that tools recognise (m_axi_fetch_araddr), not ours. Each master
 // has one ID: responses come in order. Addresses and data of a master are independent of the
 // others'.
-//
-// A fault stops every stage; a soft reset empties queues and stages, waits until the masters have
-// nothing outstanding, and leaves memory and buffers as they are.
 
 module vta_top
   import vta_pkg::*;
@@ -116,30 +114,30 @@ module vta_top
 
   localparam logic [1:0] AxiBurstIncr = 2'b01;
   localparam logic [3:0] AxiCache = 4'b0011;  // normal, bufferable, not cached: the driver flushes
-  localparam int unsigned Stages = 4;  // in register page order: fetch, load, compute, store
 
-  // ---- Registers --------------------------------------------------------------------------------
-  logic [Stages-1:0] start;
-  logic [Stages-1:1] start_next;
-  logic retire[Stages];
-  logic start_fetch, fetch_done, compute_repeat, soft_reset;
-
-  logic ended[Stages];  // an instruction ended; fetch: its program has
-  assign ended[0] = fetch_done;
-  for (genvar s = 1; s < Stages; s++) begin : g_ended
-    assign ended[s] = retire[s];
-  end
+  // ---- Control ----------------------------------------------------------------------------------
+  // Arrays are in register page order: fetch, load, compute, store.
+  logic stage_rst_n, stop, drain, start_fetch, fetch_begins, fetch_done, finish;
+  logic [Stages-1:1] enable;
+  logic compute_repeat, fetch_blocked;
   logic [31:0] insn_count, insn_addr, inp_addr, wgt_addr, uop_addr, bias_addr, out_addr;
-  logic [Stages-1:0][63:0] busy_count, starved_count, stalled_count, bytes_count, instruction_count;
-  logic [63:0] cycles_q, gemms_q;
-  fault_e fault_code_q;
-  address_t fault_address_q;
-  logic finished_q, running_q, resetting_q;
-  logic fault_q;  // as the code says
+  logic idle[Stages], stage_fault[Stages];
+  fault_e stage_fault_code[Stages];
+  address_t stage_fault_address[Stages];
+  logic [2:0] gemm_issue;
+  logic busy[Stages], stalled[Stages], beat[Stages], retire[Stages];
+  logic [LogBusBytes:0] compute_beat_bytes;
+  logic [BeatBytesBits-1:0] beat_bytes[Stages];
+  assign beat_bytes[0] = BeatBytesBits'(BusBytes);
+  assign beat_bytes[2] = BeatBytesBits'(compute_beat_bytes);
+  assign beat_bytes[3] = BeatBytesBits'(BusBytes);
 
-  vta_axil_regs u_regs (
+  vta_control u_control (
     .clk_i(clk),
     .rst_ni(rst_n),
+    .running_o(running),
+    .finished_o(finished),
+    .fault_o(fault),
     .awaddr_i(s_axi_awaddr),
     .awvalid_i(s_axi_awvalid),
     .awready_o(s_axi_awready),
@@ -157,12 +155,12 @@ module vta_top
     .rresp_o(s_axi_rresp),
     .rvalid_o(s_axi_rvalid),
     .rready_i(s_axi_rready),
-    .start_o(start),
-    .start_next_o(start_next),
+    .stage_rst_no(stage_rst_n),
+    .stop_o(stop),
+    .drain_o(drain),
+    .start_fetch_o(start_fetch),
+    .enable_o(enable),
     .compute_repeat_o(compute_repeat),
-    .retire_i(ended),
-    .soft_reset_o(soft_reset),
-    .resetting_i(resetting_q),
     .insn_count_o(insn_count),
     .insn_addr_o(insn_addr),
     .inp_addr_o(inp_addr),
@@ -170,117 +168,21 @@ module vta_top
     .uop_addr_o(uop_addr),
     .bias_addr_o(bias_addr),
     .out_addr_o(out_addr),
-    .finished_i(finished_q),
-    .fault_code_i(fault_code_q),
-    .fault_address_i(fault_address_q),
-    .cycles_i(cycles_q),
-    .gemms_i(gemms_q),
-    .busy_i(busy_count),
-    .starved_i(starved_count),
-    .stalled_i(stalled_count),
-    .bytes_i(bytes_count),
-    .instructions_i(instruction_count)
+    .fetch_begins_i(fetch_begins),
+    .fetch_done_i(fetch_done),
+    .finish_i(finish),
+    .idle_i(idle),
+    .fault_i(stage_fault),
+    .fault_code_i(stage_fault_code),
+    .fault_address_i(stage_fault_address),
+    .gemm_issue_i(gemm_issue),
+    .fetch_blocked_i(fetch_blocked),
+    .busy_i(busy),
+    .stalled_i(stalled),
+    .beat_i(beat),
+    .beat_bytes_i(beat_bytes),
+    .retire_i(retire)
   );
-
-  // ---- Run, fault, soft reset -------------------------------------------------------------------
-  // Reset of the stages and the order to drain are registers: both go to every stage.
-  // enable_q: the stage is started and nothing stops it, as one register
-  logic stop;
-  logic [Stages-1:1] enable_q;
-  logic stage_rst_n = 1'b0;  // before the first edge, too
-  logic drain, finish, resetting, ends, faults;
-  logic [2:0] gemm_issue;
-  logic idle[Stages], stage_fault[Stages], any_fault;
-  fault_e stage_fault_code[Stages];
-  address_t stage_fault_address[Stages];
-
-  // Faults are registered: a fault stops the stages two cycles after the one that shows it. What is
-  // known of it means something in the cycle of its flag alone, and its address is kept a cycle
-  // after its code.
-  logic stage_fault_q[Stages];
-  logic [Stages-1:0] raised_q;  // whether a program runs or not: chooses the address
-  fault_e stage_fault_code_q[Stages];
-  address_t stage_fault_address_q[Stages];
-  always_ff @(posedge clk) begin
-    for (int s = 0; s < Stages; s++) begin
-      stage_fault_q[s] <= stage_rst_n && running_q && stage_fault[s];
-      raised_q[s] <= stage_fault[s];
-      stage_fault_code_q[s] <= stage_fault_code[s];
-      stage_fault_address_q[s] <= stage_fault_address[s];
-    end
-  end
-  assign any_fault = stage_fault_q[0] || stage_fault_q[1] || stage_fault_q[2] || stage_fault_q[3];
-
-  always_comb begin
-    resetting = 1'b0;
-    if (rst_n) begin
-      resetting = soft_reset || (resetting_q && !(idle[0] && idle[1] && idle[2] && idle[3]));
-    end
-  end
-  // A fault in the cycle in which a program begins anew is its end.
-  assign ends = (any_fault || finish) && !drain && !finished_q;
-  assign faults = ends && any_fault;
-  // For a cycle more than resetting, which waits for the masters.
-  assign stop = (rst_n && (soft_reset || resetting_q))
-      || (stage_rst_n && (fault_q || (any_fault && !finished_q)));
-
-  // Counts follow by a cycle.
-  logic clear_counts, clear_counts_q, counting_q;
-  logic [2:0] gemm_issue_q;
-  assign clear_counts = !stage_rst_n || start_fetch;
-  always_ff @(posedge clk) begin
-    clear_counts_q <= clear_counts;
-    counting_q <= running_q;
-    gemm_issue_q <= gemm_issue;
-    if (counting_q) begin
-      cycles_q <= cycles_q + 1'b1;
-      gemms_q <= gemms_q + 64'(gemm_issue_q);
-    end
-    if (clear_counts_q) begin
-      cycles_q <= '0;
-      gemms_q <= '0;
-    end
-  end
-
-  // Of faults in one cycle that of the stage nearest to fetch is kept.
-  logic fault_begins_q;
-  address_t first_fault_address_q;
-  always_ff @(posedge clk) begin
-    fault_begins_q <= faults;
-    for (int s = Stages - 1; s >= 0; s--)
-    if (raised_q[s]) first_fault_address_q <= stage_fault_address_q[s];
-    if (fault_begins_q) fault_address_q <= first_fault_address_q;
-    if (!stage_rst_n) fault_address_q <= '0;
-  end
-
-  always_ff @(posedge clk) begin
-    if (ends) begin
-      for (int s = Stages - 1; s >= 0; s--)
-      if (stage_fault_q[s]) fault_code_q <= stage_fault_code_q[s];
-      running_q <= 1'b0;
-      finished_q <= !any_fault;
-      fault_q <= any_fault;
-    end
-    if (start_fetch && !faults) begin
-      running_q <= 1'b1;
-      finished_q <= 1'b0;
-    end
-    if (!stage_rst_n) begin
-      running_q <= 1'b0;
-      finished_q <= 1'b0;
-      fault_q <= 1'b0;
-      fault_code_q <= FaultNone;
-    end
-
-    resetting_q <= resetting;
-    stage_rst_n <= rst_n && !resetting;
-    drain <= stop;
-    enable_q <= stop || !rst_n ? '0 : start_next;
-  end
-
-  assign running = running_q || start[0];
-  assign finished = finished_q;
-  assign fault = fault_q;
 
   // ---- Queues -----------------------------------------------------------------------------------
   logic [InsnBits-1:0] fetch_insn;
@@ -388,10 +290,6 @@ module vta_top
   axi_read_rsp_t fetch_rsp, load_rsp, weights_rsp, compute_rsp;
   axi_write_req_t store_req;
   axi_write_rsp_t store_rsp;
-  logic busy[Stages], stalled[Stages], starved[Stages], beat[Stages];
-  logic [LogBusBytes:0] compute_beat_bytes;
-  logic [BeatBytesBits-1:0] load_beat_bytes;
-  logic [Stages-1:0][BeatBytesBits-1:0] beat_bytes;
   logic [31:0] illegal_number, illegal_store_number;
 
   vta_fetch u_fetch (
@@ -400,10 +298,10 @@ module vta_top
     .bus_rst_ni(rst_n),
     .drain_i(drain),
     .idle_o(idle[0]),
-    .start_i(start[0]),
+    .start_i(start_fetch),
     .insn_count_i(insn_count),
     .insn_addr_i(insn_addr),
-    .begin_o(start_fetch),
+    .begin_o(fetch_begins),
     .done_o(fetch_done),
     .insn_o(fetch_insn),
     .continues_o(fetch_continues),
@@ -419,7 +317,7 @@ module vta_top
     .fault_code_o(stage_fault_code[0]),
     .fault_address_o(stage_fault_address[0]),
     .busy_o(busy[0]),
-    .blocked_o(starved[0]),
+    .blocked_o(fetch_blocked),
     .stalled_o(stalled[0]),
     .beat_o(beat[0]),
     .retire_o(retire[0]),
@@ -448,7 +346,7 @@ module vta_top
     .bus_rst_ni(rst_n),
     .drain_i(drain),
     .idle_o(idle[1]),
-    .enable_i(enable_q[1]),
+    .enable_i(enable[1]),
     .inp_addr_i(inp_addr),
     .wgt_addr_i(wgt_addr),
     .insn_valid_i(load_insn_valid),
@@ -470,7 +368,7 @@ module vta_top
     .busy_o(busy[1]),
     .stalled_o(stalled[1]),
     .beat_o(beat[1]),
-    .beat_bytes_o(load_beat_bytes),
+    .beat_bytes_o(beat_bytes[1]),
     .retire_o(retire[1]),
     .axi_req_o(load_req),
     .axi_rsp_i(load_rsp),
@@ -486,7 +384,7 @@ module vta_top
     .bus_rst_ni(rst_n),
     .stop_i(stop),
     .idle_o(idle[2]),
-    .enable_i(enable_q[2]),
+    .enable_i(enable[2]),
     .repeat_i(compute_repeat),
     .uop_addr_i(uop_addr),
     .bias_addr_i(bias_addr),
@@ -533,7 +431,7 @@ module vta_top
     .bus_rst_ni(rst_n),
     .drain_i(drain),
     .idle_o(idle[3]),
-    .enable_i(enable_q[3]),
+    .enable_i(enable[3]),
     .out_addr_i(out_addr),
     .illegal_number_i(illegal_store_number),
     .insn_valid_i(store_insn_valid),
@@ -597,35 +495,6 @@ module vta_top
     .read_index_i(out_read_index),
     .data_o(out_read_data)
   );
-
-  // ---- Counters ---------------------------------------------------------------------------------
-  // A stage other than fetch that has nothing in execution waits for an instruction or a token.
-  for (genvar s = 1; s < Stages; s++) begin : g_starved
-    assign starved[s] = !busy[s];
-  end
-
-  assign beat_bytes[0] = BeatBytesBits'(BusBytes);
-  assign beat_bytes[1] = load_beat_bytes;
-  assign beat_bytes[2] = BeatBytesBits'(compute_beat_bytes);
-  assign beat_bytes[3] = BeatBytesBits'(BusBytes);
-  for (genvar s = 0; s < Stages; s++) begin : g_counters
-    vta_counters u_counters (
-      .clk_i(clk),
-      .clear_i(clear_counts),
-      .count_i(running_q),
-      .busy_i(busy[s]),
-      .starved_i(starved[s]),
-      .stalled_i(stalled[s]),
-      .beat_i(beat[s]),
-      .beat_bytes_i(beat_bytes[s]),
-      .retire_i(retire[s]),
-      .busy_o(busy_count[s]),
-      .starved_o(starved_count[s]),
-      .stalled_o(stalled_count[s]),
-      .bytes_o(bytes_count[s]),
-      .instructions_o(instruction_count[s])
-    );
-  end
 
   // ---- Buses ------------------------------------------------------------------------------------
   assign m_axi_fetch_araddr = fetch_req.araddr;
@@ -721,38 +590,9 @@ module vta_top
 
 `ifndef SYNTHESIS
   // verilog_format: off
-  // ---- Assertions -------------------------------------------------------------------------------
-  logic all_idle, two_faults, retired;
-  assign retired = retire[1] || retire[2] || retire[3];
-  assign all_idle = idle[0] && idle[1] && idle[2] && idle[3];
-  assign two_faults = stage_fault_q[1] && stage_fault_q[2];
-
-  assert_state : assert property (@(posedge clk) disable iff (!rst_n)
-      !(running_q && finished_q) && !(finished_q && fault) && !(running_q && fault))
-  else $error("a program runs, is finished, has faulted: two of these at once");
-  assert_fault_kept : assert property (@(posedge clk) disable iff (!rst_n)
-      $past(rst_n && stage_rst_n && fault) && stage_rst_n -> $stable(fault_code_q)
-          && ($past(fault_begins_q) || $stable(fault_address_q)))
-  else $error("the first fault was not kept");
-  assert_fault_flag : assert property (@(posedge clk) disable iff (!rst_n)
-      stage_rst_n -> fault_q == (fault_code_q != FaultNone)
-          && (!drain || fault_q || $past(resetting_q)))
-  else $error("the flag of a fault differs from its code, or stages drain without one");
-  assert_drain : assert property (@(posedge clk) disable iff (!rst_n)
-      $past(rst_n && stage_rst_n && fault) -> drain)
-  else $error("the stages go on after a fault");
-  assert_reset_ends : assert property (@(posedge clk) disable iff (!rst_n)
-      $past(rst_n && resetting_q) && !resetting_q -> $past(all_idle))
-  else $error("a soft reset ended while a master had something outstanding");
-  assert_no_retire : assert property (@(posedge clk) disable iff (!rst_n)
-      drain && $past(rst_n && drain) -> !retired)
-  else $error("an instruction ended after a fault");
-  assert_enable : assert property (@(posedge clk) disable iff (!rst_n)
-      enable_q == (drain ? '0 : start[Stages-1:1]))
-  else $error("a stage is enabled that is not started, or the other way round");
-  cover_finish : cover property (@(posedge clk) rst_n && finished_q);
-  cover_reset_of_run : cover property (@(posedge clk) rst_n && soft_reset && running_q);
-  cover_faults : cover property (@(posedge clk) rst_n && two_faults);
+  assert_one_queue : assert property (@(posedge clk) disable iff (!rst_n)
+      stage_rst_n -> $onehot0({fetch_load_valid, fetch_compute_valid, fetch_store_valid}))
+  else $error("an instruction goes to two stages");
   // verilog_format: on
 `endif
 

@@ -77,7 +77,7 @@ def _observed(bench: Bench, listed: list[Mutant], chosen: list[Mutant]) -> Itera
         if right.sign:
             raise SystemExit(f"the RTL differs without a mutant: {right.sign}")
         for mutant in chosen:
-            yield mutant, observe(bench, library, golden, mutant.number).compared(right)
+            yield mutant, observe(bench, library, golden, mutant.number, right).compared(right)
 
 
 def refuted(mutant: Mutant) -> str | None:

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +24,10 @@ from tests.rtl.mutation.mutant import VARIABLE
 from tests.rtl.random_programs import RandomProgram, random_program
 
 MOST_CYCLES = 1_000_000
-_SECONDS = 240.0
-"""For all runs of a mutant; one that takes longer hangs, which counts as noticed."""
+_SECONDS = 300.0
+"""For all runs of the RTL as it is."""
+_TIMES = 6
+"""A mutant whose runs take so many times as long as those hangs, which counts as noticed."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,7 @@ class Observation:
 
     sign: str | None
     times: list[str]
+    seconds: float = 0.0
 
     def compared(self, right: Observation) -> str | None:
         """Return the sign, or the first run whose cycles or counters differ from those of the right RTL."""
@@ -81,21 +85,22 @@ class Observation:
         return f"time: run {place} {self.times[place]} for {right.times[place]}"[:100]
 
 
-def observe(bench: Bench, library: Path, golden: Path, number: int) -> Observation:
-    """Run everything on mutant `number`; 0 is the RTL as it is."""
+def observe(bench: Bench, library: Path, golden: Path, number: int, right: Observation | None = None) -> Observation:
+    """Run everything on mutant `number`, which is beside `right`; 0 is the RTL as it is."""
+    begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         log, times = Path(folder) / "log", Path(folder) / "times"
         context = multiprocessing.get_context("fork")
         process = context.Process(target=_run, args=(bench, library, golden, number, log, times))
         process.start()
-        process.join(_SECONDS)
+        process.join(_TIMES * right.seconds if right else _SECONDS)
         if process.is_alive():
             process.kill()
             process.join()
             return Observation("hangs", [])
         text = log.read_text(errors="replace")
         if process.exitcode == 0:
-            return Observation(None, times.read_text().splitlines())
+            return Observation(None, times.read_text().splitlines(), time.monotonic() - begun)
     if failed := re.search(r"Assertion failed in \S*?([\w.]+): (.*)", text):
         return Observation(f"assertion {failed[1].removeprefix('vta_top.')}", [])
     lines = text.strip().splitlines()
