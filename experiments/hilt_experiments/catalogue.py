@@ -192,6 +192,12 @@ EXPERIMENTS: dict[str, Experiment] = {
     "autotvm-fig9": Experiment(
         "representations", "AutoTVM Figure 9", "autotvm:representations", (0.5, 4), QuickSize(1, (_C7,))
     ),
+    "score": Experiment(
+        "the FGCS 2024 score of every tuner and peer, and trials on hard layers of drawn machines",
+        "ours",
+        "score:score",
+        (90, 900),
+    ),
     "peers": Experiment("tuners that others wrote", "ours", "headline:peers", (60, 900)),
 }
 

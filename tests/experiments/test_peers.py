@@ -20,7 +20,8 @@ KERNEL_TUNER = [
     f"kernel-tuner-{name}"
     for name in ("genetic", "annealing", "mls", "bayes", "ils", "pso", "diff-evo", "vndx", "greywolf")
 ]
-NAMES = ["optuna-tpe", "optuna-gp", "optuna-cmaes", "smac", *KERNEL_TUNER]
+NEVERGRAD = ["nevergrad-ngopt", "nevergrad-discrete", "nevergrad-de"]
+NAMES = ["optuna-tpe", "optuna-gp", "optuna-cmaes", "smac", *NEVERGRAD, *KERNEL_TUNER]
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ _PEERS = {
     "optuna-gp": ("optuna_tuner", ("optuna", "torch"), "optuna"),
     "optuna-cmaes": ("optuna_tuner", ("optuna", "cmaes"), "optuna"),
     "smac": ("smac_tuner", ("smac",), "smac"),
+    **{f"nevergrad-{name}": ("nevergrad_tuner", ("nevergrad",), "nevergrad") for name in ("ngopt", "discrete", "de")},
     **{
         f"kernel-tuner-{name}": ("kernel_tuner_tuner", ("kernel_tuner",), "kernel_tuner")
         for name in ("genetic", "annealing", "mls", "bayes", "ils", "pso", "diff-evo", "vndx", "greywolf")

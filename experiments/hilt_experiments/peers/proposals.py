@@ -7,12 +7,23 @@ from typing import Protocol
 
 import numpy as np
 
-from hilt.tune import Feedback
+from hilt.schedule import bound_cycles
+from hilt.tune import Feedback, TuningProblem
 from hilt.tune.search_space import SearchSpace
 from hilt.tune.untried import Untried
 
 PATIENCE = 16
 """A sampler that proposes known configurations so often in a row gets a random new one."""
+
+
+CRASH_COST_OVER_BOUND = 100
+"""The cost of a crash over the bound: the longest that a program may run (hilt.engine.run_spec.LIMIT_OVER_BOUND)."""
+
+
+def crash_cost(problem: TuningProblem) -> float:
+    """Return the microseconds that a failure counts as, for peers that know no failure."""
+    bound = bound_cycles(problem.workload, problem.accelerator)
+    return CRASH_COST_OVER_BOUND * bound * 1e6 / problem.accelerator.clock_hz
 
 
 class Sampler(Protocol):

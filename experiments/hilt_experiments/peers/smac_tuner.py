@@ -8,12 +8,9 @@ from __future__ import annotations
 import tempfile
 from typing import Any
 
-from hilt.schedule import bound_cycles
 from hilt.tune import Tuner, TuningProblem
-from hilt_experiments.peers.proposals import ProposingTuner
+from hilt_experiments.peers.proposals import ProposingTuner, crash_cost
 
-CRASH_COST_OVER_BOUND = 100
-"""The cost of a crash over the bound: the longest that a program may run (hilt.engine.run_spec.LIMIT_OVER_BOUND)."""
 _TRIALS = 100_000
 
 
@@ -32,8 +29,7 @@ class _Facade:
         self._info, self._value, self._status = TrialInfo, TrialValue, StatusType
         self._space = problem.space
         self._folder = tempfile.TemporaryDirectory(prefix="hilt-smac-")
-        clock = problem.accelerator.clock_hz
-        self._crash_cost = CRASH_COST_OVER_BOUND * bound_cycles(problem.workload, problem.accelerator) * 1e6 / clock
+        self._crash_cost = crash_cost(problem)
         knobs = ConfigurationSpace(seed=seed)
         knobs.add([OrdinalHyperparameter(knob.name, list(range(len(knob.values)))) for knob in problem.space.knobs])
         self._configurations = knobs
