@@ -1,6 +1,6 @@
-"""Every tuner and peer on landscapes of drawn machines, one trial at a time: the FGCS 2024 score, and trials to 1 %.
+"""Every tuner and peer on datasets of drawn machines, one trial at a time: the FGCS 2024 score, and trials to 1 %.
 
-A landscape is a layer at `compiler` on a machine of hilt_experiments.drawn_worlds. The hard layers are shown apart.
+A dataset is a layer at `compiler` on a machine of hilt_experiments.drawn_worlds. The hard layers are shown apart.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from hilt_experiments.bench import Bench
 from hilt_experiments.contenders import Contender
 from hilt_experiments.datasets import RESNET18
 from hilt_experiments.methodology import Methodology
-from hilt_experiments.score_runs import BUDGET, SLOW, landscapes, shards_of
+from hilt_experiments.score_runs import BUDGET, SLOW, datasets_of, shards_of
 from hilt_experiments.shards import Row, rows_of
 from hilt_experiments.significance import compare_trials
 
 BASELINE = "autotvm"
 LAYERS = [*HARD, "resnet18.C9"]
-"""Twelve landscapes on the three machines of a seed."""
+"""Twelve datasets on the three machines of a seed."""
 SEED = 2024
 _RESAMPLES = 200
 _INTERVAL = (2.5, 97.5)
@@ -43,7 +43,7 @@ def contenders() -> list[Contender]:
 
 
 def score(bench: Bench) -> None:
-    """Hold the experiment: tables of the score over all landscapes and of trials on the hard ones."""
+    """Hold the experiment: tables of the score over all datasets and of trials on the hard ones."""
     every, added = contenders(), bench.added()
     if bench.settings.full:
         added += [Contender.of(name) for name in SLOW]
@@ -75,7 +75,7 @@ def report(bench: Bench, rows: Sequence[Row], drawn: int) -> None:
     spaces = {place: _space(*place, drawn) for place in places}
     table = []
     for tuner, cells in by_tuner.items():
-        line: Row = {"tuner": tuner, "landscapes": len(cells), "runs": sum(map(len, cells.values()))}
+        line: Row = {"tuner": tuner, "datasets": len(cells), "runs": sum(map(len, cells.values()))}
         line |= _scores(spaces, cells)
         line |= trials_on_hard(cells, by_tuner.get(BASELINE, {}))
         table.append(line)
@@ -83,7 +83,7 @@ def report(bench: Bench, rows: Sequence[Row], drawn: int) -> None:
     bench.table("score", table)
     for line in table:
         bench.compare(
-            f"{line['tuner']}: FGCS 2024 score on {line['landscapes']} landscapes",
+            f"{line['tuner']}: FGCS 2024 score on {line['datasets']} datasets",
             "-",
             f"{line['score']:.3f} ({line['score_low']:.3f} to {line['score_high']:.3f})",
             f"hard layers: {line['hard_to_1%']} trials to 1 %, {line[f'over_{BASELINE}']} of {BASELINE}'s "
@@ -92,12 +92,12 @@ def report(bench: Bench, rows: Sequence[Row], drawn: int) -> None:
 
 
 def _space(layer: str, world: str, drawn: int) -> Methodology:
-    dataset = landscapes(layer, drawn)[world]
+    dataset = datasets_of(layer, drawn)[world]
     return Methodology(dataset.microseconds[dataset.valid])
 
 
 def _scores(spaces: Mapping[tuple[str, str], Methodology], cells: Mapping[tuple[str, str], Sequence[Row]]) -> Row:
-    """Return the mean score over landscapes and its 95 % interval by a bootstrap over the runs of each."""
+    """Return the mean score over datasets and its 95 % interval by a bootstrap over the runs of each."""
     generator = np.random.default_rng(0)
     found = []
     for place, rows in cells.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from functools import lru_cache
@@ -14,7 +15,7 @@ from hilt.tune.metrics import trials_to_within
 from hilt_experiments.contenders import Contender, code_of
 from hilt_experiments.datasets import subject
 from hilt_experiments.drawn_worlds import drawn_worlds
-from hilt_experiments.foreign_runs import NEAR, described, described_contender, facts_of, problem_of
+from hilt_experiments.foreign_runs import NEAR, described, facts_of, problem_of
 from hilt_experiments.foreign_worlds import foreign_datasets
 from hilt_experiments.replay import Protocol, replay
 from hilt_experiments.shards import Row, Shard
@@ -28,7 +29,7 @@ _OWN_PROTOCOL = Protocol(trials=BUDGET, batch=8, until_optimum=True)
 _BLOCK = 4
 """Seeds that one process runs one after the other."""
 SLOW = {"optuna-gp": 1, "smac": 1}
-"""Most runs on a landscape of tuners that take minutes for each, but with --full."""
+"""Most runs on a dataset of tuners that take minutes for each, but with --full."""
 _SLOWER = {"optuna-tpe": 2, "optuna-cmaes": 2, "nevergrad-ngopt": 2, "nevergrad-discrete": 2}
 """The same of tuners that take seconds; all others take less."""
 
@@ -50,21 +51,22 @@ def shards_of(
                     if first < last:
                         facts = facts_of(of, each) + code_of("hilt_experiments.drawn_worlds")
                         told = (layer, described(each), drawn, first, last, facts)
-                        shards.append(Shard("score", runs_on_landscapes, (), told, False))
+                        shards.append(Shard("score", runs_on_datasets, (), told, False))
     return shards
 
 
-def runs_on_landscapes(
+def runs_on_datasets(
     subjects: Sequence[object], layer: str, contender: str, drawn: int, first: int, last: int, facts: str
 ) -> list[Row]:
     """Return a row for each machine and seed; `improved` are pairs of a trial and the best latency from it on.
 
     `subjects` are none; runs of other `facts` are other rows.
     """
-    who = described_contender(contender)
+    fields = json.loads(contender)
+    who = Contender.of(fields["tuner"], fields["label"], **fields["options"])
     problem = problem_of(subject(layer, checks=CheckLevel.COMPILER))
     rows = []
-    for world, dataset in landscapes(layer, drawn).items():
+    for world, dataset in datasets_of(layer, drawn).items():
         for seed in range(first, last):
             indices = replay(
                 who.make(problem, seed), dataset, _OWN_PROTOCOL if who.tuner == "hilt" else _PROTOCOL
@@ -83,6 +85,6 @@ def runs_on_landscapes(
 
 
 @lru_cache(maxsize=8)
-def landscapes(layer: str, drawn: int) -> dict[str, Dataset]:
+def datasets_of(layer: str, drawn: int) -> dict[str, Dataset]:
     """Return the layer's space on each machine of the seed, by the machine's name."""
     return foreign_datasets(subject(layer, checks=CheckLevel.COMPILER), drawn_worlds(drawn, WORLDS))

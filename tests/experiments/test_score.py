@@ -48,11 +48,11 @@ def test_hard_layers_are_compared_with_the_baseline_and_misses_count_as_more_tha
     assert score.trials_on_hard(base, base)["never"] == 1
 
 
-def test_runs_on_landscapes_are_kept_and_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_on_datasets_are_kept_and_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HILT_HOME", str(tmp_path))
     monkeypatch.setattr(score, "contenders", lambda: [Contender.of("random"), Contender.of("order", by="random")])
     lines: list[str] = []
     bench = Bench("score", BenchSettings(seeds=2, workloads=("resnet18.C9",), jobs=1), tmp_path / "out", lines.append)
     score.score(bench)
     assert [each.name for each in bench.written] == ["score.csv"]
-    assert len(bench.seed_rows) == 12 and all(row["to_1%"] for row in bench.seed_rows if row["tuner"] == "order")
+    assert len(bench.seed_rows) == 12 and not any(row["invalid"] for row in bench.seed_rows if row["tuner"] == "order")
