@@ -18,6 +18,7 @@ from scipy.stats import beta
 from hilt.run_choices import CheckLevel
 from hilt.schedule.checks import Checks
 from hilt.tune.metrics import geometric_mean
+from hilt_experiments.baselines import LEARNING_NOTHING
 from hilt_experiments.bench import Bench
 from hilt_experiments.contenders import Contender, known
 from hilt_experiments.datasets import RESNET18, subject
@@ -27,6 +28,7 @@ from hilt_experiments.significance import compare_trials
 
 BASELINE = "autotvm"
 CONTENDERS = [Contender.of(name) for name in ("autotvm", "random", "ga", "hw-aware", "glimpse", "ml2tuner", "hilt")]
+CONTENDERS += LEARNING_NOTHING
 _SLOW = "ml2tuner"
 LEVELS: tuple[Checks, ...] = (CheckLevel.TVM, CheckLevel.COMPILER)
 FEW = ["resnet18.C5", "resnet18.C8", "resnet18.C9"]
