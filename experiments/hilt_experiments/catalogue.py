@@ -170,6 +170,13 @@ EXPERIMENTS: dict[str, Experiment] = {
         "a short budget, beside transfer", "Glimpse Figure 5", "glimpse:short_budget", (2, 25), QuickSize(2, (_C10,))
     ),
     "glimpse-fig6": Experiment("search steps", "Glimpse Figure 6", "glimpse:steps", (3, 25), QuickSize(2, (_C7, _C10))),
+    "glimpse-steps": Experiment(
+        "search steps as the paper counts them: moves of the annealing",
+        "Glimpse Figure 6",
+        "glimpse_steps:steps",
+        (3, 25),
+        QuickSize(2, (_C7, _C10), "compiler"),
+    ),
     "glimpse-fig7": Experiment(
         "invalid measurements", "Glimpse Figure 7", "glimpse:invalid", (3, 25), QuickSize(2, (_C7, _C10))
     ),

@@ -73,6 +73,8 @@ class Annealing:
         self._schedule = schedule
         self._generator = generator
         self._points: Positions | None = None
+        self.steps = 0
+        """Moves of all points together so far, in all searches."""
 
     def search(self, score: Score, count: int, allowed: Container[int]) -> list[tuple[float, int]]:
         """Return up to `count` (score, index) of the best allowed configurations that the walk met, best first."""
@@ -94,6 +96,7 @@ class Annealing:
         for iteration in range(self._schedule.iterations):
             if iteration >= last_change + self._schedule.patience:
                 break
+            self.steps += 1
             knobs, before, after = moves.draw(points, self._generator)
             moved_indices = indices + (after - before) * strides[knobs]
             moved_scores = score(moved_indices)

@@ -137,6 +137,9 @@ def test_the_walk_ends_after_its_iterations_even_if_it_improves() -> None:
     annealing = Annealing(GRID, AnnealingSchedule(iterations=20, points=4, patience=50), np.random.default_rng(0))
     annealing.search(score, 8, range(len(GRID)))
     assert calls == 1 + 20
+    assert annealing.steps == 20
+    annealing.search(score, 8, range(len(GRID)))
+    assert annealing.steps == 40
 
 
 def test_defaults_are_tvms() -> None:

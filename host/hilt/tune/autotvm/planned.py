@@ -122,6 +122,11 @@ class PlannedTuner:
         self._prior = prior
         self._plan = EpsilonGreedyPlan([], options.plan_size, options.random_share)
 
+    @property
+    def annealing_steps(self) -> int:
+        """Return the moves of the annealing's points so far."""
+        return self._annealing.steps
+
     def ask(self, count: int) -> list[int]:
         if self._prior is not None:
             self._plan = self._planned(self._prior, -np.inf)

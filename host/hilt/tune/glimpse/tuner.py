@@ -107,6 +107,11 @@ class GlimpseTuner:
         """Return the processor seconds so far: prior, training, search, acquisition, sampling."""
         return self._stopwatch.seconds
 
+    @property
+    def annealing_steps(self) -> int:
+        """Return the moves of the annealing's points so far: the paper's search steps."""
+        return self._annealing.steps
+
     @on_one_thread
     def ask(self, count: int) -> list[int]:
         return [self._next() for _ in range(min(count, len(self._untried)))]
