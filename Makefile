@@ -117,7 +117,7 @@ timing: setup  ## slack, logic levels and worst paths on each board's FPGA, esti
 	$(HOST)/bin/python $(PIP_INSTALL) --group synthesis
 	$(HOST)/bin/python hls/yosys/timing.py
 
-prove: setup  ## prove FIFO, token queue, registers, bursts and DMA with yosys-smtbmc, to a stated depth or by induction (minutes)
+prove: setup  ## prove FIFO, token queue, registers, bursts, DMA and order of updates with yosys-smtbmc, to a stated depth or by induction (minutes)
 	$(HOST)/bin/python $(PIP_INSTALL) --group synthesis
 	$(HOST)/bin/python hls/formal/prove.py
 

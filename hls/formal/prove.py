@@ -6,7 +6,8 @@
 Each proof is bounded: no assertion fails within `depth` cycles of a reset, from any sequence of inputs that the
 harness allows, at the harness's small sizes. A proof with `induction` holds at any time as well, by k-induction of
 that length, except for the assertions of `bounded_only`. Each cover point must be reached within `depth` cycles, so
-that no assertion holds for lack of a case. Ends with status 1 where a proof or a cover point fails.
+that no assertion holds for lack of a case, but for those of `unreached`. Ends with status 1 where a proof or a cover
+point fails.
 
 Yosys's front end (slang) reads properties that are boolean expressions: write `a -> b` and `$past(a) -> b`.
 """
@@ -41,16 +42,23 @@ class Proof:
     checkers: tuple[str, ...] = ()
     parameters: Mapping[str, int] = field(default_factory=dict)
     """The parameters of the harness that differ from its defaults."""
+    macros: Mapping[str, int] = field(default_factory=dict)
+    """The macros of vta_pkg that differ from its defaults."""
     induction: int = 0
     """Length of the k-induction; 0: bounded only."""
     induction_parameters: Mapping[str, int] = field(default_factory=dict)
     """Parameters of the harness that the induction changes."""
     bounded_only: tuple[str, ...] = ()
     """Assertions, as the solver names them, that the induction leaves out."""
+    unreached: tuple[str, ...] = ()
+    """Cover points of the RTL that the harness does not allow, or that lie deeper."""
 
 
 _PACKAGES = ("vta_registers_pkg", "vta_pkg")
 _SPLITTER = (*_PACKAGES, "vta_burst_splitter")
+_SMALL = {"LOG_UOP": 5, "LOG_INP": 6, "LOG_WGT": 10, "LOG_ACC": 9}
+_SMALL = {f"VTA_{name}_BUFF_SIZE": size for name, size in _SMALL.items()}
+"""Eight micro-ops and accumulators, four inputs and weights."""
 
 PROOFS = {
     "fifo": Proof("fifo_proof", ("vta_fifo",), 12),
@@ -61,6 +69,13 @@ PROOFS = {
         "splitter_proof", _SPLITTER, 6, parameters={"MaxBurstBeats": 16, "Planes": 1}, induction=3
     ),
     "splitter_16": Proof("splitter_proof", _SPLITTER, 6, parameters={"MaxBurstBeats": 16}, induction=3),
+    "first_use": Proof("first_use_proof", (*_PACKAGES, "vta_first_use"), 14, macros=_SMALL),
+    "passes": Proof("passes_proof", (*_PACKAGES, "vta_chain", "vta_fold"), 12, macros=_SMALL),
+    "issue": Proof(
+        *("issue_proof", (*_PACKAGES, "vta_nest", "vta_pairs", "vta_issue"), 14),
+        macros=_SMALL,
+        unreached=("dut.u_pairs.u_nest.cover_waits", "dut.u_pairs.cover_fault", "dut.cover_full"),
+    ),
     "dma_read": Proof(
         *("dma_read_proof", (*_SPLITTER, "vta_dma_read"), 8, ("axi4_read_checker",)),
         induction=4,
@@ -87,11 +102,12 @@ def model(proof: Proof, folder: Path, rtl: Path = RTL, leave_out: tuple[str, ...
     for file in files:
         shutil.copy(file, folder)
     parameters = "".join(f" -G {name}={value}" for name, value in proof.parameters.items())
+    macros = "".join(f" -D {name}={value}" for name, value in proof.macros.items())
     (folder / "script.ys").write_text(
-        f"read_slang --threads 1 --no-synthesis-define --top {proof.top}{parameters}"
+        f"read_slang --threads 1 --no-synthesis-define --top {proof.top}{parameters}{macros}"
         f" {' '.join(file.name for file in files)}\n"
         f"prep -flatten -top {proof.top}\n"
-        + "".join(f"delete */{name}\n" for name in leave_out)
+        + "".join(f"delete */{name}\n" for name in (*leave_out, *proof.unreached))
         + "memory_map\nasync2sync\nchformal -lower\ndffunmap\nsetundef -undriven -anyseq\n"
         "write_smt2 -wires model.smt2\n"
     )
