@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -50,8 +51,9 @@ class Methodology:
             raise ValueError("random search is at the optimum at once")
         return math.ceil(place / (len(descending) + 1 - place))
 
+    @cached_property
     def random_search(self) -> Floats:
-        """Return the expected best latency of random search over `range`."""
+        """The expected best latency of random search over `range`."""
         count = len(self.ascending)
         trials = np.round(np.maximum(self.range, 1))
         places = np.minimum(np.round(trials * (count + 1) / (trials + 1)), count - 1).astype(np.int64)
@@ -84,7 +86,7 @@ class Methodology:
 
     def score(self, best: Sequence[npt.ArrayLike]) -> float:
         """Return the mean over `range` of the way from random search to the optimum."""
-        random = self.random_search()
+        random = self.random_search
         way = self.ascending[0] - random
         if not way.all():
             raise ValueError("random search is at the optimum within the range")

@@ -66,7 +66,7 @@ def test_range_random_search_curve_and_score_are_those_of_the_package() -> None:
         assert (start, end) == (first, last) == (space.range[0], space.range[-1])
         baseline = RandomSearchCalculatedBaseline(stats)
         theirs = baseline.get_curve(space.range, "time")
-        assert np.allclose(space.random_search(), theirs)
+        assert np.allclose(space.random_search, theirs)
         runs = random_runs(valid, 2 * last, 12)
         trials = np.arange(1.0, 2 * last + 1)
         values = np.stack(runs, axis=1)
