@@ -38,9 +38,11 @@ class TfliteBuilder:
         scale: Array | float | None = None,
         zero: int = 0,
         axis: int = 0,
+        variable: bool = False,
     ) -> str:
         """Add a tensor; return its name."""
         tensor = schema.TensorT()
+        tensor.isVariable = variable
         tensor.name, tensor.shape, tensor.type = name, list(shape), _TYPES[dtype]
         if value is not None:
             buffer = schema.BufferT()

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.onnx_graph import OnnxError, OnnxGraph, OnnxNode, free_name, infer_shapes
+from hilt.network.tflite.dilations import unfold_dilations
 from hilt.network.tflite.reader import TfliteModel, TfliteOperator, TfliteTensor, read_tflite
 
 OPSET = 17
@@ -28,7 +29,7 @@ def load_tflite(path: Path) -> OnnxGraph:
     Raises:
         OnnxError: The file cannot be read, or has an operator that hilt does not convert; the message names it.
     """
-    graph = Converter(read_tflite(path)).graph()
+    graph = Converter(unfold_dilations(read_tflite(path))).graph()
     infer_shapes(graph)
     return graph
 
@@ -129,6 +130,12 @@ class Converter:
     def add_several(self, op: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> None:
         """Add a node with several outputs."""
         self._graph.nodes.append(OnnxNode(outputs[0], op, list(inputs), list(outputs), attributes))
+
+    def add_parts(self, op: str, inputs: Sequence[str], count: int, **attributes: Any) -> list[str]:
+        """Add a node with `count` outputs of new names; return these."""
+        names = [self._fresh(f"{op.lower()}_part") for _ in range(count)]
+        self.add_several(op, inputs, names, **attributes)
+        return names
 
     def channels_first(self, name: str) -> str:
         return self.add("Transpose", [name], perm=list(TO_CHANNELS_FIRST))

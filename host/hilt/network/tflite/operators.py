@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hilt.network.onnx_graph import OnnxError
+from hilt.network.tflite import sequences
 from hilt.network.tflite.convert import Converter
 from hilt.network.tflite.reader import TfliteOperator
 
@@ -25,10 +26,10 @@ def _layer(c: Converter, op: TfliteOperator, weights: np.ndarray[Any, Any], opti
     inputs = [c.channels_first(c.name(op, 0)), c.constant("weights", np.ascontiguousarray(weights))]
     if c.tensor(op, 2) is not None:
         inputs.append(c.constant("bias", c.value(op, 2)))
+    dilations = [options.DilationHFactor() * op.dilations[0], options.DilationWFactor() * op.dilations[1]]
     result = c.add(
         "Conv", inputs, auto_pad=_padding(options), group=group, kernel_shape=list(weights.shape[2:]),
-        strides=[options.StrideH(), options.StrideW()],
-        dilations=[options.DilationHFactor(), options.DilationWFactor()],
+        strides=[options.StrideH(), options.StrideW()], dilations=dilations,
     )  # fmt: skip
     c.finish(op, result, options.FusedActivationFunction(), turned=True)
 
@@ -50,16 +51,17 @@ def _transposed(c: Converter, op: TfliteOperator) -> None:
     inputs = [c.channels_first(c.name(op, 2)), c.constant("weights", np.ascontiguousarray(weights))]
     if c.tensor(op, 3) is not None:
         inputs.append(c.constant("bias", c.value(op, 3)))
-    size = [int(value) for value in c.value(op, 0)[1:3]]
+    made = c.output(op).shape
+    size = [int(value) for value in c.value(op, 0)[1:3]] if c.is_constant(op, 0) else made[1:3]
     data = c.tensor(op, 2)
     assert data is not None
     strides, kernel = [options.StrideH(), options.StrideW()], list(weights.shape[2:])
     pads, extra = [0, 0, 0, 0], [0, 0]
     for axis in (0, 1):
-        given = data.shape[1 + axis]
-        if given is None:
+        given, wanted = data.shape[1 + axis], size[axis]
+        if given is None or wanted is None:
             raise OnnxError(f"{c.model.name}: {op.name} makes {c.output(op).name} of an open size")
-        spare = (given - 1) * strides[axis] + kernel[axis] - size[axis]
+        spare = (given - 1) * strides[axis] + kernel[axis] - wanted
         pads[axis], pads[2 + axis] = max(spare, 0) // 2, max(spare, 0) - max(spare, 0) // 2
         extra[axis] = max(-spare, 0)
     result = c.add("ConvTranspose", inputs, kernel_shape=kernel, strides=strides, pads=pads, output_padding=extra)
@@ -259,12 +261,9 @@ def _resize(mode: str) -> Convert:
         given = "half_pixel" if options.HalfPixelCenters() else "asymmetric"
         place = "align_corners" if options.AlignCorners() else given
         image = c.channels_first(c.name(op, 0))
-        height, width = (int(size) for size in c.value(op, 1))
-        data = c.tensor(op, 0)
-        before = None if data is None or len(data.shape) != 4 else data.shape
-        if before is None or None in before:
-            raise OnnxError(f"{c.model.name}: {op.name} makes {c.output(op).name} from an open shape")
-        sizes = c.constant("sizes", np.array([before[0], before[3], height, width], np.int64))
+        kept = [c.constant("places", np.array([place], np.int64)) for place in (0, 2)]
+        size = c.constant("size", c.value(op, 1).reshape(2).astype(np.int64))
+        sizes = c.add("Concat", [c.add("Slice", [c.add("Shape", [image]), *kept]), size], axis=0)
         rounding = "round_prefer_ceil" if options.AlignCorners() else "floor"
         result = c.add(
             "Resize", [image, "", "", sizes], mode=mode, coordinate_transformation_mode=place, nearest_mode=rounding
@@ -333,11 +332,77 @@ def _batch_product(c: Converter, op: TfliteOperator) -> None:
     c.finish(op, c.add("MatMul", names))
 
 
-def _arg_max(c: Converter, op: TfliteOperator) -> None:
-    from onnx import TensorProto
+def _place_of(kind: str) -> Convert:
+    def convert(c: Converter, op: TfliteOperator) -> None:
+        from onnx import TensorProto
 
-    result = c.add("ArgMax", [c.name(op, 0)], axis=int(c.value(op, 1).reshape(-1)[0]), keepdims=0)
-    c.finish(op, c.add("Cast", [result], to=TensorProto.INT32) if c.output(op).dtype == "int32" else result)
+        result = c.add(kind, [c.name(op, 0)], axis=int(c.value(op, 1).reshape(-1)[0]), keepdims=0)
+        c.finish(op, c.add("Cast", [result], to=TensorProto.INT32) if c.output(op).dtype == "int32" else result)
+
+    return convert
+
+
+def _normalise(c: Converter, op: TfliteOperator) -> None:
+    length = c.add("ReduceL2", [c.name(op, 0)], axes=[-1], keepdims=1)
+    length = c.add("Max", [length, c.constant("least", np.float32(1e-6))])
+    c.finish(op, c.add("Div", [c.name(op, 0), length]), op.option("L2NormOptions").FusedActivationFunction())
+
+
+def _floor_division(c: Converter, op: TfliteOperator) -> None:
+    if c.output(op).dtype != "float32":
+        raise OnnxError(f"{c.model.name}: {op.name} of integers makes {c.output(op).name}; hilt converts it in floats")
+    c.finish(op, c.add("Floor", [c.add("Div", [c.name(op, 0), c.name(op, 1)])]))
+
+
+def _sum(c: Converter, op: TfliteOperator) -> None:
+    c.finish(op, c.add("Sum", [c.name(op, place) for place in range(len(op.inputs))]))
+
+
+def _gather_places(c: Converter, op: TfliteOperator) -> None:
+    c.finish(op, c.add("GatherND", [c.name(op, 0), c.integers(op, 1)]))
+
+
+def _space_to_batch(c: Converter, op: TfliteOperator) -> None:
+    """Convert SPACE_TO_BATCH_ND that surrounds no convolution: pad, cut into blocks, and turn."""
+    block, pads = (c.value(op, place).astype(np.int64) for place in (1, 2))
+    sizes, spatial = _known(c, op), len(block)
+    rest = sizes[spatial:]
+    below = [(0, 0), *((int(low), int(high)) for low, high in pads), *[(0, 0)] * len(rest)]
+    padded = c.add("Pad", [c.name(op, 0), c.constant("pads", np.array(below, np.int64).T.reshape(-1))])
+    lengths = [size + int(low + high) for size, (low, high) in zip(sizes, pads, strict=False)]
+    parts = [part for length, step in zip(lengths, block, strict=True) for part in (length // int(step), int(step))]
+    cut = c.add("Reshape", [padded, c.constant("shape", np.array([-1, *parts, *rest], np.int64))])
+    steps, places = [2 + 2 * axis for axis in range(spatial)], [1 + 2 * axis for axis in range(spatial)]
+    last = [1 + 2 * spatial + axis for axis in range(len(rest))]
+    turned = c.add("Transpose", [cut], perm=[*steps, 0, *places, *last])
+    shape = [-1, *(length // int(step) for length, step in zip(lengths, block, strict=True))]
+    c.finish(op, c.add("Reshape", [turned, c.constant("shape", np.array([*shape, *rest], np.int64))]))
+
+
+def _batch_to_space(c: Converter, op: TfliteOperator) -> None:
+    """Convert BATCH_TO_SPACE_ND that surrounds no convolution: turn, join the blocks, and crop."""
+    block, crops = (c.value(op, place).astype(np.int64) for place in (1, 2))
+    sizes, spatial = _known(c, op), len(block)
+    rest = sizes[spatial:]
+    parts = np.array([*block, -1, *sizes], np.int64)
+    cut = c.add("Reshape", [c.name(op, 0), c.constant("shape", parts)])
+    inner = [place for axis in range(spatial) for place in (spatial + 1 + axis, axis)]
+    last = [2 * spatial + 1 + axis for axis in range(len(rest))]
+    turned = c.add("Transpose", [cut], perm=[spatial, *inner, *last])
+    lengths = [size * int(step) for size, step in zip(sizes, block, strict=False)]
+    whole = c.add("Reshape", [turned, c.constant("shape", np.array([-1, *lengths, *rest], np.int64))])
+    ends = np.array(lengths, np.int64) - crops[:, 1]
+    bounds = [crops[:, 0], ends, np.arange(1, spatial + 1, dtype=np.int64)]
+    c.finish(op, c.add("Slice", [whole, *(c.constant("places", bound) for bound in bounds)]))
+
+
+def _known(c: Converter, op: TfliteOperator) -> list[int]:
+    """Return the shape of the first input without its images. Raises OnnxError if it is open."""
+    data = c.tensor(op, 0)
+    sizes = [] if data is None else [size for size in data.shape[1:] if size is not None]
+    if data is None or len(sizes) != len(data.shape) - 1:
+        raise OnnxError(f"{c.model.name}: {op.name} makes {c.output(op).name} from an open shape; fix the shapes first")
+    return sizes
 
 
 OPERATORS: dict[str, Convert] = {
@@ -385,6 +450,7 @@ OPERATORS: dict[str, Convert] = {
     "SUM": _reduce("ReduceSum"),
     "REDUCE_MAX": _reduce("ReduceMax"),
     "REDUCE_MIN": _reduce("ReduceMin"),
+    "REDUCE_PROD": _reduce("ReduceProd"),
     "RESHAPE": _reshape,
     "SQUEEZE": _reshape,
     "EXPAND_DIMS": _reshape,
@@ -404,7 +470,20 @@ OPERATORS: dict[str, Convert] = {
     "PACK": _pack,
     "GATHER": _gather,
     "CAST": _cast,
-    "ARG_MAX": _arg_max,
+    "ARG_MAX": _place_of("ArgMax"),
+    "ARG_MIN": _place_of("ArgMin"),
+    "ADD_N": _sum,
+    "FLOOR_DIV": _floor_division,
+    "SIGN": _unary("Sign"),
+    "L2_NORMALIZATION": _normalise,
+    "GATHER_ND": _gather_places,
+    "UNPACK": sequences.unpack,
+    "REVERSE_V2": sequences.reverse,
+    "TOPK_V2": sequences.top_k,
+    "ONE_HOT": sequences.one_hot,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": sequences.lstm,
+    "SPACE_TO_BATCH_ND": _space_to_batch,
+    "BATCH_TO_SPACE_ND": _batch_to_space,
     "RESIZE_BILINEAR": _resize("linear"),
     "RESIZE_NEAREST_NEIGHBOR": _resize("nearest"),
     "SPACE_TO_DEPTH": _space("SpaceToDepth", "SpaceToDepthOptions"),

@@ -64,12 +64,21 @@ class TfliteTensor:
 
 @dataclass(frozen=True)
 class TfliteOperator:
-    """One operator: its name, the tensors that it reads (-1: left out) and writes, and its options' table."""
+    """One operator.
+
+    Attributes:
+        name: TFLite's name.
+        inputs: The tensors that it reads; -1 is one left out.
+        outputs: The tensors that it writes.
+        options: Its options' table.
+        dilations: A convolution's, beyond those of its options: rows, columns.
+    """
 
     name: str
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     options: Any
+    dilations: tuple[int, int] = (1, 1)
 
     def option(self, kind: str) -> Any:
         """Return the options as the schema's class `kind`, None if there are none."""
