@@ -1,10 +1,13 @@
 """Transposes from channels first to channels last, moved behind the operators that follow, until two meet and cancel.
 
 Converters from TensorFlow leave them around each window. Moved away, a layer's operators follow it directly and fuse.
+A convolution of sequences is one of images with a side of 1: where that side is dropped, the Transpose goes on as one
+of sequences, (N, C, L) to (N, L, C), until the side comes back. No other Transpose of rank three is moved.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,12 @@ from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant, reshape_n
 LAST = [0, 2, 3, 1]
 """Channels first to channels last: axis a of the result is axis LAST[a] of the source."""
 FIRST = [0, 3, 1, 2]
+_ROWS = [0, 2, 1]
+"""The same of sequences, both ways."""
+_LAST = {4: LAST, 3: _ROWS}
+_FIRST = {4: FIRST, 3: _ROWS}
+_ROWS_MARK = ".rows_last"
+"""How the name of a Transpose of sequences ends that began as one of images."""
 
 
 def cancel_layouts(graph: OnnxGraph) -> None:
@@ -42,6 +51,8 @@ def _rewritten(graph: OnnxGraph, node: OnnxNode, producers: dict[str, OnnxNode])
     sources = [_source(graph, name, producers) for name in node.inputs]
     if not any(sources):
         return None
+    if node.op == "Reshape" and sources[0]:
+        return _side(graph, node, sources[0])
     if node.op == "ReduceMean" and not node.attributes.get("keepdims", 1):
         return _mean(graph, node, sources[0])
     return _moved(graph, node, sources)
@@ -50,9 +61,28 @@ def _rewritten(graph: OnnxGraph, node: OnnxNode, producers: dict[str, OnnxNode])
 def _source(graph: OnnxGraph, name: str, producers: dict[str, OnnxNode]) -> str:
     """Return the tensor with channels first behind a tensor with channels last, empty if there is none."""
     maker = producers.get(name)
-    if maker is None or maker.domain or maker.op != "Transpose" or list(maker.attributes["perm"]) != LAST:
+    if maker is None or maker.domain or maker.op != "Transpose":
         return ""
-    return maker.inputs[0]
+    perm = list(maker.attributes["perm"])
+    return maker.inputs[0] if perm == LAST or (perm == _ROWS and maker.name.endswith(_ROWS_MARK)) else ""
+
+
+def _side(graph: OnnxGraph, node: OnnxNode, source: str) -> list[OnnxNode] | None:
+    """Return a Reshape with channels first that drops or adds an image's side of 1, and the Transpose behind it."""
+    first, after = graph.shape(source), graph.shape(node.outputs[0])
+    images, channels, *sides = first
+    lengths = after[1:-1]
+    if len(after) not in (3, 4) or len(after) == len(first) or (after[0], after[-1]) != (images, channels):
+        return None
+    if sorted((*sides, *[1] * (3 - len(sides)))) != sorted((*lengths, *[1] * (3 - len(lengths)))):
+        return None
+    result, shape = graph.unique(f"{node.name}.first"), (images, channels, *lengths)
+    graph.shapes[result], graph.dtypes[result] = shape, graph.dtypes.get(node.outputs[0], "float32")
+    name, perm = (f"{node.name}.last", LAST) if len(after) == 4 else (f"{node.name}{_ROWS_MARK}", _ROWS)
+    return [
+        reshape_node(graph, node.name, source, result, shape),
+        OnnxNode(name, "Transpose", [result], list(node.outputs), {"perm": list(perm)}),
+    ]
 
 
 def _joined(graph: OnnxGraph, node: OnnxNode, producers: dict[str, OnnxNode]) -> list[OnnxNode] | None:
@@ -74,7 +104,7 @@ def _mean(graph: OnnxGraph, node: OnnxNode, source: str) -> list[OnnxNode] | Non
     axes = node.attributes.get("axes")
     if axes is None and len(node.inputs) > 1 and node.inputs[1] in graph.constants:
         axes = graph.constants[node.inputs[1]].tolist()
-    if axes is None or sorted(axis % 4 for axis in axes) != [1, 2] or not source:
+    if axes is None or not source or len(graph.shape(source)) != 4 or sorted(axis % 4 for axis in axes) != [1, 2]:
         return None
     inputs, attributes = [source], {**node.attributes, "axes": [2, 3]}
     if "axes" not in node.attributes:
@@ -89,18 +119,22 @@ def _moved(graph: OnnxGraph, node: OnnxNode, sources: list[str]) -> list[OnnxNod
     if inputs is None:
         return None
     shape = graph.shape(node.outputs[0])
-    if len(shape) != 4:
+    rank = len(shape)
+    if {rank} != {len(graph.shape(source)) for source in sources if source}:
         return None
     attributes = dict(node.attributes)
     if node.op == "Concat":
-        attributes["axis"] = LAST[attributes.get("axis", 0) % 4]
+        attributes["axis"] = _LAST[rank][attributes.get("axis", 0) % rank]
     result = graph.unique(f"{node.name}.first")
-    graph.shapes[result] = tuple(shape[axis] for axis in FIRST)
+    graph.shapes[result] = tuple(shape[axis] for axis in _FIRST[rank])
     graph.dtypes[result] = graph.dtypes.get(node.outputs[0], "float32")
     return [
         OnnxNode(node.name, node.op, inputs, [result], attributes),
-        OnnxNode(f"{node.name}.last", "Transpose", [result], list(node.outputs), {"perm": list(LAST)}),
-    ]
+        OnnxNode(
+            f"{node.name}{'.last' if rank == 4 else _ROWS_MARK}", "Transpose", [result], list(node.outputs),
+            {"perm": list(_LAST[rank])},
+        ),
+    ]  # fmt: skip
 
 
 def _moved_inputs(graph: OnnxGraph, node: OnnxNode, sources: list[str]) -> list[str] | None:
@@ -117,17 +151,18 @@ def _moved_inputs(graph: OnnxGraph, node: OnnxNode, sources: list[str]) -> list[
 def _turned_all(graph: OnnxGraph, node: OnnxNode, sources: list[str]) -> list[str] | None:
     """Return an element-wise operator's inputs with channels first; None if one is neither turned nor constant."""
     inputs = []
+    rank = max(len(graph.shape(source)) for source in sources if source)
     for name, source in zip(node.inputs, sources, strict=True):
         constant = graph.constants.get(name)
         if source or not name:
             inputs.append(source)
-        elif constant is None or constant.ndim > 4:
+        elif constant is None or constant.ndim > rank:
             return None
         elif constant.size == 1:
             inputs.append(name)
         else:
-            full = constant.reshape((1,) * (4 - constant.ndim) + constant.shape)
-            inputs.append(new_constant(graph, f"{name}.first", full.transpose(FIRST)))
+            full = constant.reshape((1,) * (rank - constant.ndim) + constant.shape)
+            inputs.append(new_constant(graph, f"{name}.first", full.transpose(_FIRST[rank])))
     return inputs
 
 
@@ -135,7 +170,8 @@ def _padded(graph: OnnxGraph, node: OnnxNode, source: str) -> list[str] | None:
     pads = graph.constants.get(node.inputs[1])
     if pads is None or not source:
         return None
-    turned: NDArray[Any] = pads.reshape(2, 4)[:, FIRST].reshape(-1)
+    rank = len(graph.shape(source))
+    turned: NDArray[Any] = pads.reshape(2, rank)[:, _FIRST[rank]].reshape(-1)
     return [source, new_constant(graph, f"{node.name}.pads_first", turned), *node.inputs[2:]]
 
 
@@ -147,7 +183,8 @@ def _sliced(graph: OnnxGraph, node: OnnxNode, source: str) -> list[str] | None:
     if starts is None or (axes is None and len(node.inputs) > 3 and node.inputs[3]):
         return None
     given = np.arange(len(starts)) if axes is None else axes
-    turned = np.array([LAST[int(axis) % 4] for axis in given], np.int64)
+    last = _LAST[len(graph.shape(source))]
+    turned = np.array([last[int(axis) % len(last)] for axis in given], np.int64)
     return [source, *node.inputs[1:3], new_constant(graph, f"{node.name}.axes_first", turned), *node.inputs[4:]]
 
 
@@ -159,8 +196,8 @@ def _fold_into_products(graph: OnnxGraph) -> None:
         readers = consumers.get(node.outputs[0], [])
         if not source or not readers or not all(_is_dense(graph, reader, node.outputs[0]) for reader in readers):
             continue
-        _, channels, height, width = graph.shape(source)
-        places = np.arange(height * width * channels).reshape(height, width, channels).transpose(2, 0, 1).reshape(-1)
+        _, channels, *sides = graph.shape(source)
+        places = np.moveaxis(np.arange(math.prod(sides) * channels).reshape(*sides, channels), -1, 0).reshape(-1)
         node.inputs[0] = source
         for reader in readers:
             turned = np.ascontiguousarray(graph.constants[reader.inputs[1]][:, places])

@@ -28,6 +28,8 @@ def move_reshapes_back(graph: OnnxGraph) -> None:
 
 def _moved(graph: OnnxGraph, node: OnnxNode, producers: Mapping[str, OnnxNode]) -> list[OnnxNode] | None:
     """Return the operator on the tensor before the Reshape, and a Reshape; None where they do not commute."""
+    if node.op == "Pad" and not node.domain:
+        return _padded(graph, node, producers)
     before = _before_reshapes(graph, node, producers)
     shapes = {(graph.shape(source), graph.shape(name)) for name, source in before.items()}
     if len(shapes) != 1:
@@ -45,6 +47,26 @@ def _moved(graph: OnnxGraph, node: OnnxNode, producers: Mapping[str, OnnxNode]) 
     graph.shapes[result], graph.dtypes[result] = first, graph.dtypes.get(node.outputs[0], "float32")
     return [
         OnnxNode(node.name, node.op, inputs, [result], dict(node.attributes)),
+        reshape_node(graph, f"{node.name}.shape", result, node.outputs[0], last),
+    ]
+
+
+def _padded(graph: OnnxGraph, node: OnnxNode, producers: Mapping[str, OnnxNode]) -> list[OnnxNode] | None:
+    """Return the Pad of an image with a side of 1, and the Reshape that drops this side; None for other tensors."""
+    maker, pads = producers.get(node.inputs[0]), graph.constants.get(node.inputs[1])
+    if maker is None or maker.op != "Reshape" or pads is None or pads.size != 6 or any(node.inputs[3:]):
+        return None
+    first, last = graph.shape(maker.inputs[0]), graph.shape(node.outputs[0])
+    if not _drops_side(first, graph.shape(node.inputs[0])):
+        return None
+    place = 2 if first[2] == 1 else 3
+    wide = np.insert(pads.reshape(2, 3), place, 0, axis=1).reshape(-1).astype(np.int64)
+    result = graph.unique(f"{node.name}.moved")
+    graph.shapes[result] = (*last[:2], 1, last[2]) if place == 2 else (*last, 1)
+    graph.dtypes[result] = graph.dtypes.get(node.outputs[0], "float32")
+    inputs = [maker.inputs[0], new_constant(graph, f"{node.name}.sides", wide), *node.inputs[2:]]
+    return [
+        OnnxNode(node.name, "Pad", inputs, [result], dict(node.attributes)),
         reshape_node(graph, f"{node.name}.shape", result, node.outputs[0], last),
     ]
 

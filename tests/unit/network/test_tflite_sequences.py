@@ -149,3 +149,33 @@ def test_a_fused_lstm_is_the_interpreters(major: bool, tmp_path: Path) -> None:
 def test_a_clip_that_cells_may_reach_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OnnxError, match="from 11 steps with cells clipped at 10"):
         loaded(lstm_network(tmp_path / "lstm.tflite", 11, 10.0, False))
+
+
+def test_layers_of_a_sequence_follow_each_other_without_transposes(tmp_path: Path) -> None:
+    """Pads, biases and activations between convolutions of (N, L, C) stay with their layers."""
+    b = TfliteBuilder()
+    b.tensor("axis", (), "int32", np.array(1))
+    b.tensor("pads", (3, 2), "int32", ints([0, 0], [2, 0], [0, 0]))
+    b.tensor("shape", (3,), "int32", ints(1, 12, 6))
+    b.tensor("half", (6,), value=normal(6))
+    source = b.tensor("x", (1, 12, 6))
+    for layer in range(2):
+        n = str(layer)
+        b.tensor(f"p{n}", (1, 14, 6))
+        b.tensor(f"e{n}", (1, 1, 14, 6))
+        b.tensor(f"w{n}", (6, 1, 3, 6), value=normal(6, 1, 3, 6))
+        b.tensor(f"b{n}", (6,), value=normal(6))
+        for name, shape in (("c", (1, 1, 12, 6)), ("q", (1, 12, 6)), ("a", (1, 12, 6)), ("t", (1, 12, 6))):
+            b.tensor(name + n, shape)
+        b.operator("PAD", [source, "pads"], [f"p{n}"])
+        b.operator("EXPAND_DIMS", [f"p{n}", "axis"], [f"e{n}"])
+        b.operator("CONV_2D", [f"e{n}", f"w{n}", f"b{n}"], [f"c{n}"], "Conv2DOptions", padding=VALID, strideH=1,
+                   strideW=1, dilationHFactor=1, dilationWFactor=1)  # fmt: skip
+        b.operator("RESHAPE", [f"c{n}", "shape"], [f"q{n}"])
+        b.operator("ADD", [f"q{n}", "half"], [f"a{n}"], "AddOptions")
+        b.operator("TANH", [f"a{n}"], [f"t{n}"])
+        source = f"t{n}"
+    graph = assert_same(b.save(tmp_path / "rows.tflite", ["x"], [source]), [normal(1, 12, 6, size=1)])
+    ops = [node.op for node in graph.nodes]
+    between = ops[ops.index("Conv") + 1 : len(ops) - 1 - ops[::-1].index("Conv")]
+    assert between == ["Tanh", "Pad"]  # the second bias too is in its layer's weights

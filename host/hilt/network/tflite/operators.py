@@ -195,6 +195,9 @@ def _tile(c: Converter, op: TfliteOperator) -> None:
 
 
 def _pad(c: Converter, op: TfliteOperator) -> None:
+    if not c.value(op, 1).any():
+        c.finish(op, c.name(op, 0))
+        return
     pads = c.constant("pads", c.value(op, 1).astype(np.int64).T.reshape(-1))
     inputs = [c.name(op, 0), pads]
     if op.name == "PADV2":
