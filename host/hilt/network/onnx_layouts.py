@@ -51,8 +51,6 @@ def _rewritten(graph: OnnxGraph, node: OnnxNode, producers: dict[str, OnnxNode])
     sources = [_source(graph, name, producers) for name in node.inputs]
     if not any(sources):
         return None
-    if node.op == "Reshape" and sources[0]:
-        return _side(graph, node, sources[0])
     if node.op == "ReduceMean" and not node.attributes.get("keepdims", 1):
         return _mean(graph, node, sources[0])
     return _moved(graph, node, sources)
@@ -69,6 +67,8 @@ def _source(graph: OnnxGraph, name: str, producers: dict[str, OnnxNode]) -> str:
 
 def _side(graph: OnnxGraph, node: OnnxNode, source: str) -> list[OnnxNode] | None:
     """Return a Reshape with channels first that drops or adds an image's side of 1, and the Transpose behind it."""
+    if not source:
+        return None
     first, after = graph.shape(source), graph.shape(node.outputs[0])
     images, channels, *sides = first
     lengths = after[1:-1]
@@ -115,6 +115,8 @@ def _mean(graph: OnnxGraph, node: OnnxNode, source: str) -> list[OnnxNode] | Non
 
 def _moved(graph: OnnxGraph, node: OnnxNode, sources: list[str]) -> list[OnnxNode] | None:
     """Return the operator on tensors with channels first, and the Transpose behind it; None if it cannot move."""
+    if node.op == "Reshape":
+        return _side(graph, node, sources[0])
     inputs = _moved_inputs(graph, node, sources)
     if inputs is None:
         return None

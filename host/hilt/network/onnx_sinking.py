@@ -19,7 +19,7 @@ def move_reshapes_back(graph: OnnxGraph) -> None:
     producers: dict[str, OnnxNode] = {}
     nodes: list[OnnxNode] = []
     for node in graph.nodes:
-        for each in _moved(graph, node, producers) or [node]:
+        for each in _moved(graph, node, producers) or _padded(graph, node, producers) or [node]:
             nodes.append(each)
             producers.update((name, each) for name in each.outputs if name)
     graph.nodes = nodes
@@ -28,8 +28,6 @@ def move_reshapes_back(graph: OnnxGraph) -> None:
 
 def _moved(graph: OnnxGraph, node: OnnxNode, producers: Mapping[str, OnnxNode]) -> list[OnnxNode] | None:
     """Return the operator on the tensor before the Reshape, and a Reshape; None where they do not commute."""
-    if node.op == "Pad" and not node.domain:
-        return _padded(graph, node, producers)
     before = _before_reshapes(graph, node, producers)
     shapes = {(graph.shape(source), graph.shape(name)) for name, source in before.items()}
     if len(shapes) != 1:
@@ -53,6 +51,8 @@ def _moved(graph: OnnxGraph, node: OnnxNode, producers: Mapping[str, OnnxNode]) 
 
 def _padded(graph: OnnxGraph, node: OnnxNode, producers: Mapping[str, OnnxNode]) -> list[OnnxNode] | None:
     """Return the Pad of an image with a side of 1, and the Reshape that drops this side; None for other tensors."""
+    if node.op != "Pad" or node.domain:
+        return None
     maker, pads = producers.get(node.inputs[0]), graph.constants.get(node.inputs[1])
     if maker is None or maker.op != "Reshape" or pads is None or pads.size != 6 or any(node.inputs[3:]):
         return None

@@ -36,27 +36,36 @@ def unfold_dilations(model: TfliteModel) -> TfliteModel:
 
 def _chain(model: TfliteModel, readers: dict[int, list[int]], first: int) -> list[int]:
     """Return the numbers of the operators from `first` to its BATCH_TO_SPACE_ND; [] if it is no chain of one layer."""
-    chain, layers = [first], 0
-    while True:
-        made = model.operators[chain[-1]].outputs[0]
-        following = readers.get(made, [])
-        if len(following) != 1 or made in model.outputs or None in model.tensors[made].shape[1:]:
+    chain = [first]
+    while model.operators[chain[-1]].name != "BATCH_TO_SPACE_ND":
+        following = _only_reader(model, readers, model.operators[chain[-1]].outputs[0])
+        if following is None:
             return []
-        operator = model.operators[following[0]]
-        chain.append(following[0])
-        if operator.name == "BATCH_TO_SPACE_ND":
-            break
-        if operator.inputs[0] != made or operator.name not in (*_SHAPED, *_LAYERS):
-            return []
-        layers += operator.name in _LAYERS
-        if operator.name in _LAYERS and not _is_dense(operator):
-            return []
-    ends = [model.operators[chain[0]], model.operators[chain[-1]]]
-    values = [model.tensors[operator.inputs[place]].value for operator in ends for place in (1, 2)]
-    if layers != 1 or any(value is None for value in values) or None in model.tensors[ends[0].inputs[0]].shape[1:]:
+        chain.append(following)
+    layers = [model.operators[number] for number in chain[1:-1] if model.operators[number].name in _LAYERS]
+    if len(layers) != 1 or not _is_dense(layers[0]) or not _same_blocks(model, chain):
         return []
-    blocks = _constant(model, ends[0], 1), _constant(model, ends[1], 1)
-    return chain if np.array_equal(*blocks) and _axes_of(model, chain) is not None else []
+    return chain if _axes_of(model, chain) is not None else []
+
+
+def _only_reader(model: TfliteModel, readers: dict[int, list[int]], place: int) -> int | None:
+    """Return the number of the one operator that reads a tensor of known sides; None if it cannot be of a chain."""
+    following = readers.get(place, [])
+    if len(following) != 1 or place in model.outputs or None in model.tensors[place].shape[1:]:
+        return None
+    operator = model.operators[following[0]]
+    known = operator.name in (*_SHAPED, *_LAYERS, "BATCH_TO_SPACE_ND")
+    return following[0] if known and operator.inputs[0] == place else None
+
+
+def _same_blocks(model: TfliteModel, chain: list[int]) -> bool:
+    """Tell whether both ends have the same constant blocks, and what is cut has known sides."""
+    ends = [model.operators[chain[0]], model.operators[chain[-1]]]
+    if any(model.tensors[operator.inputs[place]].value is None for operator in ends for place in (1, 2)):
+        return False
+    if None in model.tensors[ends[0].inputs[0]].shape[1:]:
+        return False
+    return bool(np.array_equal(_constant(model, ends[0], 1), _constant(model, ends[1], 1)))
 
 
 def _is_dense(operator: TfliteOperator) -> bool:
@@ -104,25 +113,11 @@ def _moved(
 def _unfold(model: TfliteModel, chain: list[int]) -> None:
     """Rewrite a chain in place: the operators' numbers stay."""
     first, last = model.operators[chain[0]], model.operators[chain[-1]]
-    block, pads = _constant(model, first, 1), _constant(model, first, 2)
-    crops = _constant(model, last, 2)
+    block, pads, crops = _constant(model, first, 1), _constant(model, first, 2), _constant(model, last, 2)
     found = _axes_of(model, chain)
     assert found is not None
-    images = prod(int(step) for step in block)
     for number, axes in zip(chain[:-1], found, strict=True):
-        operator = model.operators[number]
-        steps = dict(zip(axes, (int(step) for step in block), strict=True))
-        made = model.tensors[operator.outputs[0]]
-        count, *sizes = made.shape
-        known = [int(size or 0) * steps.get(axis, 1) for axis, size in enumerate(sizes, start=1)]
-        shape = (None if count is None else count // images, *known)
-        model.tensors[operator.outputs[0]] = replace(made, shape=shape)
-        if operator.name in _SHAPED:
-            reshaped = np.array([-1 if size is None else size for size in shape])
-            inputs: tuple[int, ...] = (operator.inputs[0], _add(model, reshaped))
-            model.operators[number] = replace(operator, name="RESHAPE", inputs=inputs, options=None)
-        elif operator.name in _LAYERS:
-            model.operators[number] = replace(operator, dilations=(steps.get(1, 1), steps.get(2, 1)))
+        _widen(model, number, dict(zip(axes, (int(step) for step in block), strict=True)))
     rank = len(model.tensors[first.inputs[0]].shape)
     amounts = np.zeros((rank, 2), np.int64)
     amounts[1 : 1 + len(block)] = pads
@@ -134,6 +129,22 @@ def _unfold(model: TfliteModel, chain: list[int]) -> None:
         size[axis] = (model.tensors[last.inputs[0]].shape[axis] or 0) - low - high
     inputs = (last.inputs[0], _add(model, begin), _add(model, size))
     model.operators[chain[-1]] = replace(last, name="SLICE", inputs=inputs, options=None)
+
+
+def _widen(model: TfliteModel, number: int, steps: dict[int, int]) -> None:
+    """Let an operator of a chain make the whole image in place of blocks of `steps` by axis."""
+    operator = model.operators[number]
+    made = model.tensors[operator.outputs[0]]
+    count, *sizes = made.shape
+    known = [int(size or 0) * steps.get(axis, 1) for axis, size in enumerate(sizes, start=1)]
+    shape = (None if count is None else count // prod(steps.values()), *known)
+    model.tensors[operator.outputs[0]] = replace(made, shape=shape)
+    if operator.name in _SHAPED:
+        reshaped = np.array([-1 if size is None else size for size in shape])
+        inputs = (operator.inputs[0], _add(model, reshaped))
+        model.operators[number] = replace(operator, name="RESHAPE", inputs=inputs, options=None)
+    elif operator.name in _LAYERS:
+        model.operators[number] = replace(operator, dilations=(steps.get(1, 1), steps.get(2, 1)))
 
 
 def _add(model: TfliteModel, value: NDArray[np.int64]) -> int:

@@ -66,20 +66,8 @@ def lstm(c: Converter, op: TfliteOperator) -> None:
         OnnxError: It has peepholes, a projection, layer normalisation or one gate for two, another activation than
             tanh, or a bound that its cells may reach.
     """
-    options, made = op.option("UnidirectionalSequenceLSTMOptions"), c.output(op).name
-    for place, what in _REFUSED.items():
-        if c.tensor(op, place) is not None:
-            raise OnnxError(f"{c.model.name}: {op.name} with {what} makes {made}; hilt converts it without")
-    if c.tensor(op, _WEIGHTS) is None or options.FusedActivationFunction() != _TANH:
-        raise OnnxError(f"{c.model.name}: {op.name} makes {made} with three gates or without tanh")
-    data = c.tensor(op, 0)
-    steps = None if data is None or len(data.shape) != 3 else data.shape[0 if options.TimeMajor() else 1]
-    bound = float(options.CellClip())
-    if bound and (steps is None or steps > bound):
-        raise OnnxError(
-            f"{c.model.name}: {op.name} makes {made} from {steps or 'any number of'} steps with cells clipped at "
-            f"{bound:g}; hilt converts it without a clip (set unroll=True in Keras), or up to {bound:g} steps"
-        )
+    options = op.option("UnidirectionalSequenceLSTMOptions")
+    _check_lstm(c, op, options)
     weights, recurrence, biases = (
         [c.value(op, first + gate) for gate in _ONNX_ORDER] for first in (_WEIGHTS, _RECURRENCE, _BIASES)
     )
@@ -91,3 +79,24 @@ def lstm(c: Converter, op: TfliteOperator) -> None:
     result = c.add("LSTM", [source, *constants], hidden_size=recurrence[0].shape[1])
     result = c.add("Squeeze", [result, c.constant("axes", np.array([1], np.int64))])
     c.finish(op, result if options.TimeMajor() else c.add("Transpose", [result], perm=order))
+
+
+def _check_lstm(c: Converter, op: TfliteOperator, options: Any) -> None:
+    made = c.output(op).name
+    for place, what in _REFUSED.items():
+        if c.tensor(op, place) is not None:
+            raise OnnxError(f"{c.model.name}: {op.name} with {what} makes {made}; hilt converts it without")
+    if c.tensor(op, _WEIGHTS) is None or options.FusedActivationFunction() != _TANH:
+        raise OnnxError(f"{c.model.name}: {op.name} makes {made} with three gates or without tanh")
+    _check_cells(c, op, options)
+
+
+def _check_cells(c: Converter, op: TfliteOperator, options: Any) -> None:
+    data, made = c.tensor(op, 0), c.output(op).name
+    steps = None if data is None or len(data.shape) != 3 else data.shape[0 if options.TimeMajor() else 1]
+    bound = float(options.CellClip())
+    if bound and (steps is None or steps > bound):
+        raise OnnxError(
+            f"{c.model.name}: {op.name} makes {made} from {steps or 'any number of'} steps with cells clipped at "
+            f"{bound:g}; hilt converts it without a clip (set unroll=True in Keras), or up to {bound:g} steps"
+        )
