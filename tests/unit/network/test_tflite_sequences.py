@@ -31,6 +31,11 @@ CASES: dict[str, tuple[str, dict[str, Any], tuple[int, ...], tuple[tuple[int, ..
     "least place": ("ARG_MIN", {"kind": "ArgMinOptions", "outputType": schema.TensorType.INT32}, (1, 5, 4),
                     ((1, 5),), {"axis": ints(-1)}),
     "length": ("L2_NORMALIZATION", {"kind": "L2NormOptions"}, (1, 3, 3, 4), ((1, 3, 3, 4),), {}),
+    "sign": ("SIGN", {}, (1, 5, 4), ((1, 5, 4),), {}),
+    "places": ("GATHER_ND", {}, (5, 4), ((3, 4),), {"places": ints([4], [0], [2])}),
+    "sum": ("ADD_N", {"kind": "AddNOptions"}, (1, 5, 4), ((1, 5, 4),), {"other": np.full((1, 5, 4), 0.5, np.float32)}),
+    "floor": ("FLOOR_DIV", {"kind": "FloorDivOptions"}, (1, 5, 4), ((1, 5, 4),),
+              {"other": np.full((1, 5, 4), -0.3, np.float32)}),
     "blocks": ("SPACE_TO_BATCH_ND", {}, (1, 5, 6, 4), ((6, 2, 3, 4),),
                {"block": ints(3, 2), "pads": ints([0, 1], [0, 0])}),
     "row blocks": ("SPACE_TO_BATCH_ND", {}, (1, 5, 4), ((2, 4, 4),), {"block": ints(2), "pads": ints([2, 1])}),
@@ -60,6 +65,17 @@ def test_the_largest_and_their_places_are_the_interpreters(tmp_path: Path) -> No
     b.tensor("places", (1, 3), "int32")
     b.operator("TOPK_V2", ["x", "k"], ["y", "places"])
     assert_same(b.save(tmp_path / "top.tflite", ["x"], ["y", "places"]), [normal(1, 9)])
+
+
+def test_one_hot_rows_are_the_interpreters(tmp_path: Path) -> None:
+    b = TfliteBuilder()
+    b.tensor("x", (1, 5), "int32")
+    b.tensor("depth", (), "int32", np.array(4))
+    b.tensor("on", (), value=np.float32(2))
+    b.tensor("off", (), value=np.float32(-1))
+    b.tensor("y", (1, 5, 4))
+    b.operator("ONE_HOT", ["x", "depth", "on", "off"], ["y"], "OneHotOptions", axis=-1)
+    assert_same(b.save(tmp_path / "hot.tflite", ["x"], ["y"]), [ints([3, 0, 1, 2, 3])])
 
 
 def row_network(path: Path, rate: int, activated: bool) -> Path:

@@ -52,7 +52,7 @@ def one_hot(c: Converter, op: TfliteOperator) -> None:
     options = op.option("OneHotOptions")
     on, off = (c.value(op, place).reshape(()) for place in (2, 3))
     depth = c.constant("depth", c.value(op, 1).reshape(()).astype(np.int64))
-    inputs = [c.name(op, 0), depth, c.constant("values", np.array([off, on]))]
+    inputs = [c.integers(op, 0), depth, c.constant("values", np.array([off, on]))]
     c.finish(op, c.add("OneHot", inputs, axis=-1 if options is None else options.Axis()))
 
 
