@@ -44,13 +44,16 @@ static inline int8_t rounded(float value) {
 }
 
 #ifdef __ARM_NEON
-// Four values rounded half to even, clipped to int8 with the next narrowing at the latest; of NaN 0.
-static inline int16x4_t rounded4(float32x4_t value) {
+// Four multiples of a scale rounded half to even, clipped to int8 with the next narrowing at the latest; of NaN 0. The
+// scale is a power of two from 2^-100 to 2^100: clipped and rounded to its multiples, a value needs no product.
+static inline int16x4_t rounded4(float32x4_t value, float scale, float inverse) {
 #ifdef __aarch64__
-  return vqmovn_s32(vcvtnq_s32_f32(value));
+  (void)scale;
+  return vqmovn_s32(vcvtnq_s32_f32(vmulq_n_f32(value, inverse)));
 #else  // a NaN passes as the default one, whose low byte is 0
-  float32x4_t clipped = vmaxq_f32(vminq_f32(value, vdupq_n_f32(127.0f)), vdupq_n_f32(-128.0f));
-  return vmovn_s32(vreinterpretq_s32_f32(vaddq_f32(clipped, vdupq_n_f32(12582912.0f))));
+  (void)inverse;
+  float32x4_t clipped = vmaxq_f32(vminq_f32(value, vdupq_n_f32(127.0f * scale)), vdupq_n_f32(-128.0f * scale));
+  return vmovn_s32(vreinterpretq_s32_f32(vaddq_f32(clipped, vdupq_n_f32(12582912.0f * scale))));
 #endif
 }
 
@@ -75,7 +78,7 @@ static int run_quantize(const work_t *w) {
 #ifdef __ARM_NEON
   for (; i + 16 <= count; i += 16) {
     int16x4_t parts[4];
-    UNROLLED for (int k = 0; k < 4; ++k) parts[k] = rounded4(vmulq_n_f32(vld1q_f32(x + i + 4 * k), inverse));
+    UNROLLED for (int k = 0; k < 4; ++k) parts[k] = rounded4(vld1q_f32(x + i + 4 * k), scale, inverse);
     vst1q_s8(y + i, vcombine_s8(narrowed8(parts[0], parts[1]), narrowed8(parts[2], parts[3])));
   }
 #endif

@@ -111,7 +111,7 @@ _STRIP_INSTRUCTIONS = (172.0, 114.0)
 """Instructions of one step for each strip, on armhf and arm64: the buffers move on, the kernel is called."""
 
 _PER_ELEMENT: Mapping[str, tuple[float, float]] = {
-    "quantize": (2.32, 1.38),
+    "quantize": (1.82, 1.38),
     "dequantize": (2.9, 1.1),
     "pack": (1.35, 0.51),
     "pack last": (0.63, 0.33),
