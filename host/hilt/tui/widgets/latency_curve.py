@@ -1,4 +1,4 @@
-"""The best latency over the trials. The one place that knows Plotext, which is loaded when there is a curve to draw."""
+"""The best latency over the trials. Plotext is loaded when there is a curve to draw."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from hilt.tui.run_view import RunView
 from hilt.tui.watched_run import SHORTEST_TIMER
 
 if TYPE_CHECKING:
-    from textual_plotext import PlotextPlot
+    from textual_plotext.plot import Plot
+
+    from hilt.tui.widgets.redrawn_plot import RedrawnPlot
 
 _LEAST_WIDTH, _LEAST_HEIGHT = 28, 6
 """Cells below which axes leave no room for the curve; words are shown instead."""
@@ -42,7 +44,7 @@ class LatencyCurve(Container):
         yield Static()
 
     def on_mount(self) -> None:
-        self._picture: PlotextPlot | None = None
+        self._picture: RedrawnPlot | None = None
         self._points: list[tuple[int, float]] = []
         self._trials = 0
         self._empty = ""
@@ -121,13 +123,19 @@ class LatencyCurve(Container):
 
     def _plot(self) -> None:
         if self._picture is None:
-            from textual_plotext import PlotextPlot
+            from hilt.tui.widgets.redrawn_plot import RedrawnPlot
 
-            self._picture = PlotextPlot()
+            self._picture = RedrawnPlot(self._fill)
             self.mount(self._picture)
-        plot = self._picture
+        highest = self._highest()
+        above = sum(latency > highest for _, latency in (self._all or self._points))
+        self.border_title = self._title()
+        self.border_subtitle = "best ─  trials •  bound ┄" + (f"  {above} above" if above else "")
+        self._picture.refresh()
+
+    def _fill(self, plot: Plot) -> None:
+        """Put the points, the bound and the best line into an empty plot."""
         ordinals, latencies = _steps(_thinned(self._points), self._trials)
-        plot.plt.clear_data()
         # Said, for Plotext's own differs before and after it was first shown.
         colour = Color.parse(self.app.theme_variables["primary"]).rgb
         last = max(self._trials, 1)
@@ -135,21 +143,17 @@ class LatencyCurve(Container):
         # What is drawn later covers: the best line stays seen where it reaches the bound.
         if self._bound:
             red = Color.parse(self.app.theme_variables["error"]).rgb
-            plot.plt.plot([0, last], [self._bound, self._bound], marker="┄", color=red)
+            plot.plot([0, last], [self._bound, self._bound], marker="┄", color=red)
         points = _thinned([point for point in self._all if point[1] <= highest])
         if points:
             grey = Color.parse(self.app.theme_variables["foreground"]).blend(Color.parse("black"), 0.4).rgb
-            plot.plt.scatter(*map(list, zip(*points, strict=True)), marker="dot", color=grey)
+            plot.scatter(*map(list, zip(*points, strict=True)), marker="dot", color=grey)
         shown = [(ordinal, latency) for ordinal, latency in zip(ordinals, latencies, strict=True) if latency <= highest]
-        plot.plt.plot(*map(list, zip(*shown, strict=True)), marker="braille", color=colour)
-        plot.plt.yscale(self._axis())
-        self.border_title = self._title()
-        above = sum(latency > highest for _, latency in (self._all or self._points))
-        self.border_subtitle = "best ─  trials •  bound ┄" + (f"  {above} above" if above else "")
-        plot.plt.xlim(0, last)
-        plot.plt.xticks(sorted({round(last * quarter / 4) for quarter in range(5)}))
-        plot.plt.xlabel("trials")
-        plot.refresh()
+        plot.plot(*map(list, zip(*shown, strict=True)), marker="braille", color=colour)
+        plot.yscale(self._axis())
+        plot.xlim(0, last)
+        plot.xticks(sorted({round(last * quarter / 4) for quarter in range(5)}))
+        plot.xlabel("trials")
 
     def _highest(self) -> float:
         """Return the highest latency that is drawn, so that outliers leave room for the best line.
