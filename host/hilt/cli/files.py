@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hilt.atomic_write import UnwritableFileError
-from hilt.schedule.onnx_model import Network
+
+if TYPE_CHECKING:
+    from hilt.schedule.onnx_model import Network
 
 
 def output_folder(path: Path) -> Path:

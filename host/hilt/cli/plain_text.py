@@ -11,16 +11,22 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
+from hilt.cli.starting import starting_line
 from hilt.plain_text import plain
 
 __all__ = ["plain", "plain_output"]
 
 
 class _PlainStream:
-    """A text stream that leaves control characters out of written text."""
+    """A text stream that leaves control characters out of written text. Who writes ends the line of the start."""
 
     def __init__(self, unfiltered: TextIO) -> None:
-        self.unfiltered = unfiltered
+        self._unfiltered = unfiltered
+
+    @property
+    def unfiltered(self) -> TextIO:
+        starting_line.end()
+        return self._unfiltered
 
     def write(self, text: str) -> int:
         self.unfiltered.write(plain(text))
@@ -31,7 +37,7 @@ class _PlainStream:
             self.write(line)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.unfiltered, name)
+        return getattr(self._unfiltered, name)
 
 
 @contextmanager
@@ -42,4 +48,5 @@ def plain_output() -> Iterator[None]:
     try:
         yield
     finally:
+        starting_line.end()
         sys.stdout, sys.stderr = before

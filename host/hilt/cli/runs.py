@@ -25,12 +25,10 @@ from hilt.cli.formatting import (
     time_text,
 )
 from hilt.cli.listing import ListAll, ListTag, is_listed, nothing_listed
-from hilt.cli.network_text import show_campaign
 from hilt.cli.prose import print_text, say_text
 from hilt.cli.tables import column
 from hilt.engine.campaign_results import RunNames
 from hilt.engine.run_files import RunFiles
-from hilt.report.campaign_inference import load_inference
 from hilt.store import Campaign, Run, Store, database_path
 from hilt.store.identifiers import run_or_campaign
 from hilt.store.labels import Labels, all_labels, labels_of
@@ -116,6 +114,8 @@ def show(
         if html is not None:
             _write_network(store, record, html)
         if isinstance(record, Campaign):
+            from hilt.cli.network_text import show_campaign
+
             show_campaign(store, record, running, as_json=as_json)
             return
         if as_json:
@@ -126,6 +126,8 @@ def show(
 
 def _write_network(store: Store, record: Run | Campaign, path: Path) -> None:
     """Write the page of a campaign's network. Raises BadParameter where there is none."""
+    from hilt.report.campaign_inference import load_inference
+
     inference = load_inference(store, record.uuid)
     if inference is None or "view" not in inference.values:
         raise typer.BadParameter(

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from hilt import paths
+from hilt.cli.starting import starting_line
 
 
 def tui(
@@ -25,4 +26,4 @@ def tui(
         return
     from hilt.tui import run as run_tui
 
-    run_tui(paths.home(), identifier)
+    run_tui(paths.home(), identifier, starting_line.end)

@@ -10,13 +10,16 @@ import codecs
 import gc
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 _INSTEAD = "`hilt show RUN` prints a run, `hilt tui --web` serves a browser"
 
 
-def run(home: Path, identifier: str | None = None) -> None:
+def run(home: Path, identifier: str | None = None, before_drawing: Callable[[], None] = lambda: None) -> None:
     """Show a run or a campaign (uuid, its beginning, or `last`), else the live or the newest one, until it is closed.
+
+    `before_drawing` is called when all is loaded and the terminal will be drawn on.
 
     Raises UnknownRunError, StoreError, SettingsError for a terminal that cannot show it, RuntimeError when it broke
     down, after its traceback. Textual is loaded here and not before.
@@ -31,6 +34,7 @@ def run(home: Path, identifier: str | None = None) -> None:
     with Store(database_path(home)) as store:
         record = run_or_campaign(store, identifier) if identifier else None
         app = HiltApp(home, store, record)
+        before_drawing()
         app.run()
     if app.failure is not None:
         raise app.failure
