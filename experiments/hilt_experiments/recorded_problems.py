@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NoReturn
 
@@ -58,9 +59,17 @@ def problem_of(dataset: Dataset) -> TuningProblem:
 
 
 def replays(
-    dataset: Dataset, contender: Contender, protocol: Protocol, seeds: int, *, restricted: bool = False
+    dataset: Dataset,
+    contender: Contender,
+    protocol: Protocol,
+    seeds: int,
+    advance: Callable[[int, int], None] = lambda done, count: None,
+    *,
+    restricted: bool = False,
 ) -> list[Row]:
     """Return a row for each seed: the trials to 1 % and the best found, in a run on the records.
+
+    `advance` is called with the seeds done and all.
 
     With `restricted` the tuner's proposals that do not compile, or that the dataset lacks, are no trials.
 
@@ -70,6 +79,7 @@ def replays(
     contender = contender.restricted() if restricted else contender
     rows = []
     for seed in range(seeds):
+        advance(seed, seeds)
         run = replay(contender.make(problem, seed), dataset, protocol)
         latencies = dataset.microseconds[run.indices]
         best = float(latencies.min(initial=np.inf))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +15,9 @@ from hilt.cli import tables
 from hilt.cli.experiments_extra import require_experiments
 from hilt.cli.files import output_folder
 from hilt.cli.formatting import print_json
+from hilt.cli.prose import say_text
 from hilt.cli.tables import column
+from hilt.cli.work import CommandWork
 from hilt.engine.durations import seconds_text
 
 if TYPE_CHECKING:
@@ -138,13 +142,25 @@ def _everything(settings: BenchSettings, folder: Path, minutes: float | None, as
     if minutes is None:
         minutes = _QUICK_MINUTES if settings.quick else float("inf")
     until = time.monotonic() + 60 * minutes
-    made = Everything(settings, output_folder(folder), lambda line: typer.echo(line, err=True), until, EXPERIMENTS)
-    judgements = made.run()
+    with CommandWork(_ALL, command=f"bench {_ALL}") as work:
+        judgements = Everything(settings, output_folder(folder), _reporter(work, _ALL), until, EXPERIMENTS).run()
     counts = Counter(str(each.state) for each in judgements)
     typer.echo(", ".join(f"{count} {state}" for state, count in counts.most_common()), err=as_json)
     typer.echo(f"The page is {folder / 'page.html'}.", err=as_json)
     if as_json:
         print_json({"folder": str(folder), "claims": [asdict(each) for each in judgements]}, "bench")
+
+
+def _reporter(work: CommandWork, name: str) -> Callable[[str], None]:
+    """Return a function that prints an experiment's lines; those that begin as `3/12 ` count its runs."""
+    advance = work.counter(name, "runs")
+
+    def report(line: str) -> None:
+        say_text(line, err=True)
+        if counted := re.match(r"(\d+)/(\d+) ", line):
+            advance(int(counted[1]), int(counted[2]))
+
+    return report
 
 
 def _list(as_json: bool) -> None:
@@ -176,8 +192,9 @@ def _held(name: str, entry: Experiment, settings: BenchSettings, output: Path, a
 
     started = time.monotonic()
     folder = output_folder(output)
-    held = Bench(name, entry.sized(settings), folder, lambda line: typer.echo(line, err=True))
-    entry.hold(held)
+    with CommandWork(name, command=f"bench {name}") as work:
+        held = Bench(name, entry.sized(settings), folder, _reporter(work, name))
+        entry.hold(held)
     if held.summary and not as_json:
         _print_summary(held.summary)
     typer.echo(f"{name}: {seconds_text(time.monotonic() - started)}; all of it in {folder}", err=as_json)

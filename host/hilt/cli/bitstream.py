@@ -14,6 +14,7 @@ from hilt.cli.files import in_text
 from hilt.cli.formatting import print_json
 from hilt.cli.prose import say_text
 from hilt.cli.tables import column, console, table
+from hilt.cli.work import CommandWork
 from hilt.vta.accelerator import bus_text
 
 application = typer.Typer(help="Bitstreams: list, verify, add, fetch.", no_args_is_help=True)
@@ -85,7 +86,8 @@ def add(
 @application.command()
 def fetch(name: _NAME) -> None:
     """Download a bitstream from its source, check it and keep it."""
-    known = bitstreams.fetch(bitstreams.find(name))
+    with CommandWork(f"downloading {name}"):
+        known = bitstreams.fetch(bitstreams.find(name))
     say_text(f"{known.name}: fetched, sha256 {known.sha256}")
 
 

@@ -16,10 +16,11 @@ from hilt.cli.formatting import print_json
 from hilt.cli.plain_text import plain
 from hilt.cli.prose import say_text
 from hilt.cli.tables import column
-from hilt.cli.work import CommandWork
+from hilt.cli.work import CommandWork, awaited
 
 if TYPE_CHECKING:
     from hilt.measure import BoardDescription
+    from hilt.measure.board_description import BoardTarget
 
 application = typer.Typer(help="List boards; add, check, switch and release them.", invoke_without_command=True)
 _NAME = Annotated[str, typer.Argument(help="A board of `hilt boards`.")]
@@ -175,8 +176,8 @@ def check(name: _NAME, as_json: Annotated[bool, typer.Option("--json", help="Pri
     target = resolve(name)
     findings = []
     try:
-        target.prepare(lambda text: say_text(text, err=True))
-        for finding in check_board(target):
+        _prepare(target)
+        for finding in awaited(check_board(target), f"checking {name}"):
             findings.append(finding)
             if not as_json:
                 say_text(f"{'ok  ' if finding.well else 'FAIL'}  {finding.what}: {finding.found}")
@@ -215,11 +216,11 @@ def selftest(
     def keep(fit: MemoryFit) -> None:
         if not target.virtual:  # whose memory is known
             path = write_memory(name, fit.values())
-            typer.echo(f"      the memory that was found is in {path}", err=as_json)
+            say_text(f"      the memory that was found is in {path}", err=True)
 
     try:
-        target.prepare(lambda text: say_text(text, err=True))
-        for check in test_board(target, SelftestSettings(minutes, LAYERS[:layers]), keep):
+        _prepare(target)
+        for check in awaited(test_board(target, SelftestSettings(minutes, LAYERS[:layers]), keep), f"testing {name}"):
             checks.append(check)
             if not as_json:
                 say_text(f"{'ok  ' if check.well else 'FAIL'}  {check.name}: {check.text}")
@@ -247,7 +248,8 @@ def power(switch: Annotated[Switch, typer.Argument(help="on, off or cycle.")], n
     driver = target.power()
     if driver is None:
         raise PowerError(f"board {name} has no power switch: give it a table `power` in boards.toml (docs/boards.md)")
-    getattr(driver, switch.value)()
+    with CommandWork(f"switching {name}: power {switch.value}"):
+        getattr(driver, switch.value)()
     say_text(f"{name}: power {switch.value}")
 
 
@@ -277,11 +279,22 @@ def _end_lease(name: str) -> str | None:
 
     target = resolve(name)
     try:
-        with CommandWork(f"connecting to {name}") as work:
-            target.prepare(work.begin)
+        _prepare(target)
+        with CommandWork(f"asking {name} for its holder"):
             return end_lease(target)
     finally:
         target.release()
+
+
+def _prepare(target: BoardTarget) -> None:
+    """Start a virtual board; what takes long is a line that stays."""
+    with CommandWork(f"starting {target.description.name}") as work:
+
+        def tell(text: str) -> None:
+            say_text(text, err=True)
+            work.begin(text)
+
+        target.prepare(tell)
 
 
 def _on_board(name: str, *words: str) -> None:
@@ -292,7 +305,9 @@ def _on_board(name: str, *words: str) -> None:
 
     target = resolve(name)
     try:
-        typer.echo(plain(run_agent(target.endpoint(), words, Deadline(60.0)).rstrip()))
+        with CommandWork(f"asking {name}: {' '.join(words)}"):
+            text = run_agent(target.endpoint(), words, Deadline(60.0)).rstrip()
+        typer.echo(plain(text))
     finally:
         target.release()
 

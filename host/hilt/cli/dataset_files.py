@@ -13,6 +13,7 @@ from hilt.cli.experiments_extra import require_experiments
 from hilt.cli.formatting import print_json
 from hilt.cli.prose import say_text
 from hilt.cli.tables import column
+from hilt.cli.work import CommandWork
 from hilt.run_choices import DatasetForm
 
 _AS_JSON = typer.Option("--json", help="Print JSON.")
@@ -27,8 +28,9 @@ def export_dataset(
     from hilt.measure.dataset import DatasetStore
     from hilt.measure.dataset.exchange import export_recorded
 
-    dataset = DatasetStore().find(name)
-    card = export_recorded(dataset, file, form)
+    with CommandWork(f"writing {file}"):
+        dataset = DatasetStore().find(name)
+        card = export_recorded(dataset, file, form)
     say_text(f"{file}: {dataset.name}, {len(dataset):,} configurations, as {form}; {card}")
 
 
@@ -40,7 +42,8 @@ def import_dataset(
     from hilt.measure.dataset import DatasetStore
     from hilt.measure.dataset.exchange import import_recorded
 
-    dataset = import_recorded(file, file.stem if name is None else name, DatasetStore())
+    with CommandWork(f"reading {file}"):
+        dataset = import_recorded(file, file.stem if name is None else name, DatasetStore())
     valid = int(dataset.valid.sum())
     best = f"best {dataset.optimum:,.3f} µs" if valid else "none"
     say_text(f"{dataset.name}: {len(dataset):,} configurations, {valid:,} valid, {best}")
@@ -70,9 +73,12 @@ def replay_dataset(
     if not dataset.valid.any():
         raise DatasetError(f"{dataset.name} has no valid configuration")
     rows: list[dict[str, Any]] = []
-    for each in tuner or ["random"]:
-        contender = Contender.of(each, each.rpartition(":")[2])
-        rows += replays(dataset, contender, Protocol(trials, batch), seeds, restricted=restricted)
+    wanted = tuner or ["random"]
+    with CommandWork(f"reading {dataset.name}") as work:
+        for place, each in enumerate(wanted, 1):
+            contender = Contender.of(each, each.rpartition(":")[2])
+            advance = work.counter(f"{each}, tuner {place} of {len(wanted)}", "runs")
+            rows += replays(dataset, contender, Protocol(trials, batch), seeds, advance, restricted=restricted)
     if as_json:
         print_json(rows, "replays")
         return

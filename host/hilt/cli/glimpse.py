@@ -9,6 +9,8 @@ import typer
 
 from hilt.cli.experiments_extra import require_experiments
 from hilt.cli.files import check_folder, replaceable
+from hilt.cli.prose import say_text
+from hilt.cli.work import CommandWork
 
 application = typer.Typer(no_args_is_help=True, help="The trained weights of the tuner glimpse.")
 
@@ -41,7 +43,13 @@ def train(
             raise
         raise TrainingExtraError("training needs PyTorch: pip install 'hilt[glimpse-training]'") from None
     plan = TrainingPlan(seed=seed) if tasks is None else TrainingPlan(seed=seed, tasks=tasks)
-    arrays, metadata = run(plan, typer.echo, jobs)
+    with CommandWork("measuring layers by the twin", command="glimpse train") as work:
+
+        def report(line: str) -> None:
+            say_text(line, err=True)
+            work.begin(line)
+
+        arrays, metadata = run(plan, report, jobs)
     save_weights(file, arrays, metadata)
     typer.echo(f"wrote {output}")
 

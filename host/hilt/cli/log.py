@@ -12,6 +12,7 @@ import typer
 from hilt import paths
 from hilt.cli.formatting import short
 from hilt.cli.prose import say_text
+from hilt.cli.work import CommandWork
 from hilt.store import Campaign, Run, Store, database_path
 from hilt.store.identifiers import run_or_campaign
 
@@ -60,8 +61,9 @@ def _export_campaign(store: Store, campaign: Campaign, file: Path, target: str |
     from hilt.engine.campaign_results import board_of, load_result
     from hilt.store.autotvm_targets import target_of
 
-    result = load_result(store, campaign)
-    log = write_autotvm_log(store, result, file, target)
+    with CommandWork(f"writing {file}"):
+        result = load_result(store, campaign)
+        log = write_autotvm_log(store, result, file, target)
     name = target or target_of(board_of(store, campaign))
     say_text(f"{log.records} trials of campaign {short(campaign.uuid)} for TVM's target {name}, to {file}")
     _print_left_out(log.left_out)
@@ -80,10 +82,12 @@ def import_log(file: Annotated[Path, typer.Argument(help="A log of AutoTVM's.", 
     """Take in a log of TVM v0.9's, a run for each workload. TVM compares no outputs, so none of it can be a best."""
     from hilt.store.autotvm_exchange import import_records, read_tvm_log
 
-    log = read_tvm_log(file)
+    with CommandWork(f"reading {file}"):
+        log = read_tvm_log(file)
     for why, count in log.left_out.items():
         say_text(f"{count} left out: {why}", err=True)
-    imported = import_records(log.records, file, time.time())
+    with CommandWork(f"taking in {len(log.records):,} records"):
+        imported = import_records(log.records, file, time.time())
     if not imported:
         raise typer.BadParameter(f"{file} holds no records of VTA's conv2d or dense")
     with Store(database_path(paths.home())) as store:
@@ -107,7 +111,7 @@ def write_history(
     """Write the results of runs as a history, for `hilt tune --tuner autotvm --tuner-option history=FILE`."""
     from hilt.engine.history import history_of
 
-    with Store(database_path(paths.home())) as store:
+    with CommandWork("reading runs"), Store(database_path(paths.home())) as store:
         found = [run_or_campaign(store, identifier) for identifier in identifiers]
         runs = [
             run for match in found for run in (store.runs_of(match.uuid) if isinstance(match, Campaign) else [match])

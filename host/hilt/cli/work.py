@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import count
 from time import time
 from types import TracebackType
+from typing import TypeVar
 
 from rich.live import Live
 from rich.text import Text
@@ -17,6 +19,7 @@ from hilt.cli.plain_console import PlainConsole
 from hilt.cli.prose import say_text
 from hilt.engine.command_progress import CommandFile, CommandProgress
 
+_Item = TypeVar("_Item")
 _REFRESHES = 8
 """Drawings a second; the line is drawn while the command computes."""
 
@@ -90,3 +93,15 @@ class CommandWork:
     def line(self) -> str:
         """The text of this moment, as in `placing: 5 of 26 nodes, 30 s left`."""
         return self._progress.text(time())
+
+
+def awaited(items: Iterable[_Item], phase: str) -> Iterator[_Item]:
+    """Yield the items. While one is made a line shows the phase, which one it is, and its seconds."""
+    remaining = iter(items)
+    for number in count(1):
+        with CommandWork(f"{phase}, step {number}"):
+            try:
+                item = next(remaining)
+            except StopIteration:
+                return
+        yield item

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hilt.cli.work import CommandWork
+from hilt.cli.work import CommandWork, awaited
 from hilt.engine.command_progress import live_commands
 
 _PROGRAM = """
@@ -106,3 +106,12 @@ def test_no_terminal_sees_nothing(capsys: pytest.CaptureFixture[str]) -> None:
             advance(done, 10)
     captured = capsys.readouterr()
     assert captured.out + captured.err == ""
+
+
+def test_a_line_stands_while_an_item_is_made_and_none_while_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(CommandWork, "__enter__", lambda work: shown.append(work.line) or work)
+    monkeypatch.setattr(CommandWork, "__exit__", lambda *_: shown.append("ended"))
+    used = [(each, shown[-1]) for each in awaited(iter("ab"), "checking desk")]
+    assert used == [("a", "ended"), ("b", "ended")]
+    assert shown[::2] == [f"checking desk, step {number}" for number in (1, 2, 3)]
