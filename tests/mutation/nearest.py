@@ -17,11 +17,23 @@ _MOST_STEPS = 5
 """Imports between a test and a file, such as test -> package -> module -> its private part."""
 
 
+@cache
 def product_files() -> list[str]:
     """Return the paths of all product files, sorted."""
     return sorted(
         str(path.relative_to(ROOT)) for folder in PRODUCT for path in (ROOT / folder).rglob("*.py") if _has_code(path)
     )
+
+
+def all_tests() -> list[str]:
+    """Return the test files that may notice a mutant, sorted."""
+    return sorted(_imports_of_tests())
+
+
+def users_of(name: str) -> list[str]:
+    """Return the product files that import a product file."""
+    target = _module_of(name)
+    return [file for file in product_files() if target in _imports_of_product()[_module_of(file)]]
 
 
 def nearest_tests(name: str) -> tuple[str, ...]:

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutation.__main__ import line_runners
 from tests.mutation.equivalent import EQUIVALENT
 from tests.mutation.mutants import mutants
 from tests.mutation.nearest import ROOT, nearest_tests
-from tests.mutation.runner import Ran
 
 SOURCE = '''
 def clamp(value: int, high: int = 7) -> int:
@@ -94,23 +92,6 @@ def test_each_equivalent_mutant_is_one(name: str) -> None:
     lines = source.splitlines()
     made = {(lines[each.line - 1].strip(), each.change) for each in mutants(source)}
     assert EQUIVALENT[name].keys() <= made
-
-
-def ran(**tests: set[int]) -> dict[str, Ran]:
-    return {name: Ran(frozenset(lines), 1.0) for name, lines in tests.items()}
-
-
-def test_the_line_of_a_decorator_runs_at_import() -> None:
-    source = "@mark(True)\ndef one() -> int:\n    return 1\n"
-    tests = ran(test_one={3}, test_two={2})
-    assert line_runners(1, source, tests) == ["test_two"]
-    assert line_runners(3, source, tests) == ["test_one"]
-
-
-def test_a_global_belongs_to_the_tests_that_read_it() -> None:
-    source = "HIGH = 3\n\ndef clamp(value):\n    return min(value, HIGH)\n\ndef double(value):\n    return 2 * value\n"
-    assert line_runners(1, source, ran(test_clamp={4}, test_double={7})) == ["test_clamp"]
-    assert line_runners(1, source, ran(test_double={7})) == []
 
 
 def test_the_tests_of_a_file_are_those_that_import_it_nearest_first() -> None:

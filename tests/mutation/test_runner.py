@@ -1,4 +1,4 @@
-"""The lines that each test runs, recorded in a child of a fresh interpreter."""
+"""The lines that each test runs and the first that fails, in children of a fresh interpreter."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tests.mutation import record
 
 MODULE = "HIGH = 7\n\n\ndef clamp(value):\n    return min(value, HIGH)\n\n\ndef double(value):\n    return 2 * value\n"
 TESTS = """
@@ -19,36 +21,104 @@ def test_clamp():
 def test_double():
     assert small.double(2) == 4
 """
+PROFILE = """
+from hypothesis import settings
+
+settings.register_profile("busy", settings.default, deadline=None)
+settings.load_profile("busy")
+"""
+HYPOTHESIS = """
+from pathlib import Path
+from hypothesis import given, strategies
+
+@given(strategies.integers())
+def test_any(number):
+    with Path("drawn.txt").open("a") as drawn:
+        drawn.write(f"{number}\\n")
+"""
 PROGRAM = """
 import json, sys
 from pathlib import Path
-from tests.mutation.runner import import_libraries, passing_tests
-folder = Path(sys.argv[1])
+from tests.mutation.runner import Limits, first_failure, import_libraries, record_lines
+folder, limits = Path(sys.argv[1]), Limits(60.0, 60)
 import_libraries()
-passed, others = passing_tests(folder, ["test_broken.py", "test_small.py"], 60.0, folder / "host" / "small.py")
-print(json.dumps([{name: sorted(test.lines) for name, test in passed.items()}, others]))
 """
-LINES = {"test_small.py::test_clamp": [4, 5], "test_small.py::test_double": [8, 9]}
+RECORD = """
+recorded = record_lines(folder, "test_small.py", limits)
+print(recorded.read_text())
+"""
+FAIL = """
+names = ["test_small.py::test_double", "test_small.py::test_clamp"]
+print(json.dumps([first_failure(folder, names, limits), first_failure(folder, ["test_broken.py"], limits)]))
+"""
+DRAW = """
+for _ in range(2):
+    assert first_failure(folder, ["test_drawn.py"], limits) is None
+print(json.dumps((folder / "drawn.txt").read_text().split()))
+"""
 
 
-@pytest.mark.parametrize(
-    ("module", "failing"),
-    [(MODULE, []), (MODULE.replace("(value, HIGH)", "(HIGH)"), ["test_small.py::test_clamp"])],
-    ids=["passes", "fails"],
-)
-def test_a_line_belongs_to_the_passing_tests_that_run_it_and_an_import_to_none(
-    tmp_path: Path, module: str, failing: list[str]
-) -> None:
-    (tmp_path / "host").mkdir()
-    (tmp_path / "host" / "small.py").write_text(module)
-    (tmp_path / "test_small.py").write_text(TESTS)
-    (tmp_path / "test_broken.py").write_text("import absent\n")
+def run(folder: Path, program: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tmp_path)],
+        [sys.executable, "-c", PROGRAM + program, str(folder)],
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
         timeout=100,
     )
-    lines = {name: of_test for name, of_test in LINES.items() if name not in failing}
-    assert json.loads(done.stdout) == [lines, failing], done.stderr
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "host").mkdir()
+    (tmp_path / "host" / "small.py").write_text(MODULE)
+    (tmp_path / "test_small.py").write_text(TESTS)
+    (tmp_path / "test_broken.py").write_text("import absent\n")
+    (tmp_path / "conftest.py").write_text(PROFILE)
+    (tmp_path / "test_drawn.py").write_text(HYPOTHESIS)
+    return tmp_path
+
+
+def test_a_line_belongs_to_the_tests_that_run_it_and_an_import_to_none(folder: Path) -> None:
+    tests = [json.loads(line) for line in run(folder, RECORD).splitlines() if line]
+    lines = {test["name"].partition("::")[2]: int(test["lines"]["host/small.py"], 16) for test in tests}
+    assert lines == {"test_clamp": 1 << 4 | 1 << 5, "test_double": 1 << 8 | 1 << 9}
+    assert all(test["passed"] for test in tests)
+
+
+def test_the_first_test_that_fails_is_named(folder: Path) -> None:
+    assert json.loads(run(folder, FAIL)) == [None, ""], "all pass; a file that cannot be imported names none"
+    (folder / "host" / "small.py").write_text(MODULE.replace("min(value, HIGH)", "HIGH - 1"))
+    assert json.loads(run(folder, FAIL)) == ["test_small.py::test_clamp", ""]
+
+
+def test_hypothesis_draws_the_same_examples_each_time(folder: Path) -> None:
+    drawn = json.loads(run(folder, DRAW))
+    assert len(drawn) > 100 and drawn[: len(drawn) // 2] == drawn[len(drawn) // 2 :]
+
+
+def test_a_record_is_stale_once_a_source_that_it_names_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record, "ROOT", tmp_path)
+    monkeypatch.setattr(record, "FOLDER", tmp_path / "kept")
+    for name in ("test_small.py", "small.py", "helper.py", "other.py"):
+        (tmp_path / name).write_text("")
+    test = {"name": "test_small.py::test_one", "seconds": 0.5, "lines": {"small.py": "12"}, "helpers": ["helper.py"]}
+    other = {"name": "test_small.py::test_two", "seconds": 0.5, "lines": {}, "helpers": []}
+    recorded = tmp_path / "tests.jsonl"
+    recorded.write_text("\n".join(json.dumps(each) for each in ({**test, "passed": True}, {**other, "passed": False})))
+    record.keep("test_small.py", recorded)
+    found = record.read("test_small.py")
+    assert found.failed == ("test_small.py::test_two",)
+    assert found.passed == {"test_small.py::test_one": record.Ran(0.5, {"small.py": 1 << 1 | 1 << 4})}
+    assert found.passed["test_small.py::test_one"].ran("small.py", {4}) and not found.passed[test["name"]].lines.get(
+        "x"
+    )
+    for name, is_stale in {"other.py": False, "small.py": True, "helper.py": True, "test_small.py": True}.items():
+        record._digest.cache_clear()
+        (tmp_path / name).write_text("changed = 1\n")
+        assert record.stale(["test_small.py"]) == (["test_small.py"] if is_stale else []), name
+        (tmp_path / name).write_text("")
+    record._digest.cache_clear()
+    assert record.stale(["test_small.py", "test_new.py"]) == ["test_new.py"]

@@ -1,0 +1,95 @@
+"""The tests that should notice a mutant: those that run its line, nearest first, for a bounded time."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import TypeGuard
+
+from tests.mutation.nearest import ROOT, nearest_tests, users_of
+from tests.mutation.record import Ran
+
+_SECONDS = 90.0
+"""Seconds that the chosen tests of a mutant take in all."""
+_LONG = 1.0
+"""A test of so many seconds comes after all that take less."""
+
+
+def chosen(name: str, line: int, tests: Mapping[str, Ran]) -> list[str]:
+    """Return the tests of a line of a file, by distance of their file, until they take `_SECONDS`.
+
+    Those that ran it; else those that ran a line of its file, then those of the files that import it: its code may
+    run at import or in another process.
+    """
+    near = {file: rank for rank, file in enumerate(nearest_tests(name))}
+    runners = line_runners(name, line, tests)
+    if not runners:
+        runners = [test for test, ran in tests.items() if name in ran.lines or _file(test) in near]
+
+    def order(test: str) -> tuple[bool, int, float]:
+        return tests[test].seconds > _LONG, near.get(_file(test), len(near)), tests[test].seconds
+
+    found: list[str] = []
+    left = _SECONDS
+    for test in sorted(runners, key=order):
+        left -= tests[test].seconds
+        if left < 0 and found:
+            break
+        found.append(test)
+    return found
+
+
+def line_runners(name: str, line: int, tests: Mapping[str, Ran]) -> list[str]:
+    """Return the tests that ran the statement of a line; those that ran a use of it where it makes a global."""
+    places = statement_lines(name, line)
+    return [test for test, ran in tests.items() if any(ran.ran(file, lines) for file, lines in places.items())]
+
+
+def statement_lines(name: str, line: int) -> dict[str, set[int]]:
+    """Return the lines of a line's statement, and those that read the globals that it makes, by file."""
+    tree = _tree(name)
+    statements = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
+    around = [node for node in statements if _first_line(node) <= line <= (node.end_lineno or node.lineno)]
+    innermost = min(around, key=lambda node: (node.end_lineno or node.lineno) - node.lineno)
+    body = getattr(innermost, "body", None)
+    end = body[0].lineno - 1 if body else innermost.end_lineno or innermost.lineno
+    places = {name: set(range(innermost.lineno, max(end, line) + 1))}
+    if innermost in tree.body and not body:
+        made = {node.id for node in ast.walk(innermost) if _is_stored(node)}
+        places[name] |= _uses(name, made)
+        places |= {user: lines for user in users_of(name) if (lines := _uses(user, made))}
+    return places
+
+
+def _uses(name: str, made: Iterable[str]) -> set[int]:
+    """Return the lines of a file that read one of these globals."""
+    return {line for each in made for line in _read_lines(name).get(each, ())}
+
+
+@cache
+def _read_lines(name: str) -> dict[str, set[int]]:
+    """Return the lines of a file that read a name or an attribute, by its word."""
+    found: dict[str, set[int]] = {}
+    for node in ast.walk(_tree(name)):
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+            found.setdefault(node.id if isinstance(node, ast.Name) else node.attr, set()).add(node.lineno)
+    return found
+
+
+@cache
+def _tree(name: str) -> ast.Module:
+    return ast.parse((ROOT / name).read_text(encoding="utf-8"))
+
+
+def _is_stored(node: ast.AST) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+
+
+def _first_line(node: ast.stmt) -> int:
+    """Return the line of a statement's first decorator, else of the statement."""
+    return min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", []))])
+
+
+def _file(test: str) -> str:
+    return test.partition("::")[0]
