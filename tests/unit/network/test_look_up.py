@@ -13,8 +13,9 @@ from hilt.network.onnx_graph import OnnxGraph
 
 from .models import Array, canonical, model_of, run_float
 
+INTEGERS = (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.int64)
 RANDOM = np.random.default_rng(5)
-KINDS = {np.int32: TensorProto.INT32, np.int64: TensorProto.INT64}
+KINDS = {kind: helper.np_dtype_to_tensor_dtype(np.dtype(kind)) for kind in (*INTEGERS, np.float32)}
 
 
 def model(nodes: list[Any], kind: type, shape: tuple[int, ...], constants: dict[str, Array]) -> Any:
@@ -109,3 +110,99 @@ def test_a_slice_of_everything_is_nothing_unless_it_turns_around(step: int) -> N
     }
     graph = assert_same(model(nodes, np.int64, (4,), constants), np.array([3, 1, 1, 0], np.int64))
     assert ("Slice" in {node.op for node in graph.nodes}) == (step < 0)
+
+
+def operators_of(graph: OnnxGraph) -> list[str]:
+    return sorted(node.op for node in graph.nodes)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.uint16, np.int64])
+def test_the_numbers_of_one_hot_rows_come_first_or_last_and_are_any_integers(kind: type) -> None:
+    nodes, constants = one_hot(kind, 5)
+    nodes[1] = helper.make_node("Equal", ["numbers", "column"], ["hits"])
+    nodes.append(helper.make_node("Tanh", ["product"], ["y"]))
+    data = np.array([[0, 4, 3, 5, 1, 100]], kind)
+    graph = canonical(model(nodes, kind, data.shape, constants))
+    assert set(operators_of(graph)) == {"Cast", "Clip", "Gather", "Reshape"}
+    (found,) = Runner(graph, graph.outputs).run({"x": data}).values()
+    rows = np.concatenate([constants["w"], np.zeros((1, 6), np.float32)])[np.minimum(data.astype(int), 5)]
+    np.testing.assert_allclose(found, np.tanh(rows), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changed", "values"),
+    [({"alpha": 0.5}, {}), ({"beta": 3.0}, {}), ({"transA": 1}, {}), ({"transB": 0}, {"w": (5, 6)})],
+)
+def test_a_product_with_factors_or_of_turned_rows_has_onnx_runtimes_results(
+    changed: dict[str, Any], values: dict[str, tuple[int, ...]]
+) -> None:
+    """Whether it is a look-up or stays a product."""
+    width, rows = 5, 5
+    nodes = [
+        helper.make_node("Equal", ["x", "numbers"], ["hits"]),
+        helper.make_node("Cast", ["hits"], ["rows"], to=TensorProto.FLOAT),
+        helper.make_node("Gemm", ["rows", "w", "b"], ["product"], **{"transB": 1, **changed}),
+        helper.make_node("Relu", ["product"], ["y"]),
+    ]
+    constants = {
+        "numbers": np.arange(width),
+        "w": RANDOM.normal(0, 1, values.get("w", (6, width))).astype(np.float32),
+        "b": RANDOM.normal(0, 1, 6).astype(np.float32),
+    }
+    assert_same(model(nodes, np.int64, (rows, 1), constants), np.array([[1], [0], [4], [9], [-1]]))
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (1, 5)])
+def test_places_that_are_compared_one_by_one_make_no_one_hot_rows(shape: tuple[int, ...]) -> None:
+    nodes = [
+        helper.make_node("Equal", ["x", "numbers"], ["hits"]),
+        helper.make_node("Cast", ["hits"], ["rows"], to=TensorProto.FLOAT),
+        helper.make_node("MatMul", ["rows", "w"], ["product"]),
+        helper.make_node("Relu", ["product"], ["y"]),
+    ]
+    constants = {"numbers": np.arange(5), "w": RANDOM.normal(0, 1, (5, 6)).astype(np.float32)}
+    graph = assert_same(model(nodes, np.int64, shape, constants), RANDOM.integers(0, 5, shape))
+    assert "Gather" not in operators_of(graph)
+
+
+def test_rows_of_floats_are_no_places() -> None:
+    nodes, constants = one_hot(np.float32, 5)
+    nodes.append(helper.make_node("Relu", ["product"], ["y"]))
+    graph = assert_same(model(nodes, np.float32, (1, 4), constants), np.array([[0.0, 0.5, 3.0, 1.5]], np.float32))
+    assert "Gather" not in operators_of(graph)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1), (6,), (1, 6)])
+def test_one_row_for_all_places_is_computed_of_the_table(shape: tuple[int, ...]) -> None:
+    nodes = [
+        helper.make_node("Gather", ["words", "x"], ["word"]),
+        helper.make_node("Mul", ["word", "row"], ["scaled"]),
+        helper.make_node("Max", ["scaled", "word"], ["y"]),
+    ]
+    constants = {"words": RANDOM.normal(0, 1, (4, 6)).astype(np.float32)}
+    constants["row"] = RANDOM.normal(1, 1, shape).astype(np.float32)
+    graph = assert_same(model(nodes, np.int64, (5,), constants), np.array([3, 1, 1, 0, 2]))
+    assert operators_of(graph) == ["Gather"]
+
+
+@pytest.mark.parametrize(
+    ("words", "axis", "shape"),
+    [((4, 6), 1, (4, 3)), ((6,), 0, (3,)), ((4, 5, 2), 0, (3, 5, 2))],
+    ids=["columns", "numbers", "matrices"],
+)
+def test_what_is_taken_otherwise_than_by_rows_is_computed_behind(
+    words: tuple[int, ...], axis: int, shape: tuple[int, ...]
+) -> None:
+    nodes = [helper.make_node("Gather", ["words", "x"], ["word"], axis=axis), helper.make_node("Exp", ["word"], ["y"])]
+    constants = {"words": RANDOM.normal(0, 1, words).astype(np.float32)}
+    graph = assert_same(model(nodes, np.int64, (3,), constants), np.array([3, 1, 0]))
+    assert operators_of(graph) == ["Exp", "Gather"]
+    assert graph.shape(graph.outputs[0]) == shape
+
+
+def test_a_function_of_rows_that_are_integers_is_computed_behind() -> None:
+    nodes = [helper.make_node("Gather", ["words", "x"], ["word"]), helper.make_node("Add", ["word", "one"], ["more"])]
+    nodes.append(helper.make_node("Cast", ["more"], ["y"], to=TensorProto.FLOAT))
+    constants = {"words": RANDOM.integers(0, 9, (4, 3)), "one": np.array([1])}
+    graph = assert_same(model(nodes, np.int64, (3,), constants), np.array([3, 1, 0]))
+    assert operators_of(graph) == ["Add", "Cast", "Gather"]

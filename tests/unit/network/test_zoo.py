@@ -1,0 +1,111 @@
+"""The seeded networks have the sizes that their sources publish, and ONNX Runtime runs them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from hilt.network import zoo
+
+Model = Any
+
+FACTS = {
+    "resnet8": ((1, 3, 32, 32), (1, 10), 12_501_632),
+    "ds_cnn": ((1, 1, 49, 10), (1, 12), 2_656_768),
+    "mobilenet_v1": ((1, 3, 96, 96), (1, 2), 7_489_664),
+    "autoencoder": ((1, 640), (1, 640), 264_192),
+    "resnet18": ((1, 3, 224, 224), (1, 1000), 1_814_073_344),
+}
+"""Shapes of input and output, and the multiplications of all layers: MLPerf Tiny's and torchvision's figures."""
+SMALL = [name for name in zoo.NETWORKS if name != "resnet18"]
+
+
+def outputs(model: Model, data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    return np.array([session.run(["output"], {"input": image[None]})[0] for image in data])
+
+
+def multiplications(model: Model) -> int:
+    inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True)
+    values = [*inferred.graph.value_info, *inferred.graph.output]
+    sizes = {value.name: math.prod(size.dim_value for size in value.type.tensor_type.shape.dim) for value in values}
+    weights = {each.name: each.dims for each in model.graph.initializer}
+    layers = [node for node in model.graph.node if node.op_type in ("Conv", "Gemm")]
+    return sum(sizes[node.output[0]] * math.prod(weights[node.input[1]][1:]) for node in layers)
+
+
+@pytest.mark.parametrize("name", zoo.NETWORKS)
+def test_a_network_has_its_published_size(name: str) -> None:
+    model = zoo.make(name)
+    onnx.checker.check_model(model, full_check=True)
+    assert multiplications(model) == FACTS[name][2]
+
+
+def test_resnet18_has_torchvisions_parameters() -> None:
+    """Weights, biases, and scale and offset of each normalisation."""
+    model = zoo.make("resnet18")
+    statistics = {name for node in model.graph.node if node.op_type == "BatchNormalization" for name in node.input[3:]}
+    assert sum(math.prod(each.dims) for each in model.graph.initializer if each.name not in statistics) == 11_689_512
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_onnx_runtime_runs_a_network_on_its_calibration_data(name: str) -> None:
+    data = zoo.calibration_data(name, 2)
+    found = outputs(zoo.make(name, seed=3), data)
+    assert (data[:1].shape, found[0].shape) == FACTS[name][:2]
+    assert not np.array_equal(found[0], found[1])
+    if name != "autoencoder":
+        assert found.sum(2) == pytest.approx(1.0) and found.min() >= 0.0
+    else:
+        assert found.min() < 0.0 < found.max(), "its last layer has no Relu"
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_convolutions_are_padded_as_tensorflow_does(name: str) -> None:
+    model, data = zoo.make(name), zoo.calibration_data(name, 1)
+    wanted = outputs(model, data)
+    for node in model.graph.node:
+        if node.op_type == "Conv":
+            kept = [each for each in node.attribute if each.name != "pads"]
+            del node.attribute[:]
+            node.attribute.extend([*kept, onnx.helper.make_attribute("auto_pad", "SAME_UPPER")])
+    np.testing.assert_allclose(outputs(model, data), wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_seed_gives_the_same_network_each_time(name: str) -> None:
+    first, again, other = (zoo.make(name, seed).SerializeToString(deterministic=True) for seed in (0, 0, 1))
+    assert first == again != other
+
+
+def test_weights_keep_the_size_of_their_data() -> None:
+    """He's rule: the variance of weights before a Relu is 2 by the number of products of a sum."""
+    for name in zoo.NETWORKS:
+        model = zoo.make(name)
+        arrays = {each.name: onnx.numpy_helper.to_array(each) for each in model.graph.initializer}
+        read = {source: node for node in model.graph.node for source in node.input}
+        for node in model.graph.node:
+            if node.op_type not in ("Conv", "Gemm"):
+                continue
+            weights = arrays[node.input[1]]
+            below = read.get(node.output[0])
+            gain = 2.0 if node.op_type == "Conv" or (below is not None and below.op_type == "Relu") else 1.0
+            wanted = math.sqrt(gain / math.prod(weights.shape[1:]))
+            assert weights.std() == pytest.approx(wanted, rel=5 / math.sqrt(2 * weights.size)), node.name
+            assert abs(weights.mean()) < 5 * wanted / math.sqrt(weights.size), node.name
+
+
+@pytest.mark.parametrize("name", ["resnet8", "autoencoder"])
+def test_calibration_data_are_seeded_and_smooth_in_space(name: str) -> None:
+    data = zoo.calibration_data(name, 4, seed=7)
+    assert data.dtype == np.float32 and len(data) == 4
+    assert np.abs(data).max() <= 1.0 and np.abs(data).max() > 0.9 and abs(data.mean()) < 0.2
+    np.testing.assert_array_equal(data, zoo.calibration_data(name, 4, seed=7))
+    assert not np.array_equal(data, zoo.calibration_data(name, 4))
+    lags = [np.corrcoef(data.ravel(), np.roll(data, lag, -1).ravel())[0, 1] for lag in (1, 8)]
+    assert (lags[0] > 0.5) == (data.ndim == 4) and abs(lags[1]) < 0.1
