@@ -100,12 +100,42 @@ def test_weights_keep_the_size_of_their_data() -> None:
             assert abs(weights.mean()) < 5 * wanted / math.sqrt(weights.size), node.name
 
 
+RELUS = {"resnet8": 7, "ds_cnn": 9, "mobilenet_v1": 27, "autoencoder": 9, "resnet18": 17}
+"""One behind each layer but the last, and in a residual block one behind its sum in place of the second layer's."""
+
+
+@pytest.mark.parametrize("name", zoo.NETWORKS)
+def test_activations_and_normalisations_are_where_the_papers_have_them(name: str) -> None:
+    model = zoo.make(name)
+    kinds = [node.op_type for node in model.graph.node]
+    assert kinds.count("Relu") == RELUS[name]
+    makers = {output: node.op_type for node in model.graph.node for output in node.output}
+    for node in model.graph.node:
+        if node.op_type == "Add":
+            assert "BatchNormalization" in {makers[source] for source in node.input}, "its sums are of no activation"
+    arrays = {each.name: onnx.numpy_helper.to_array(each) for each in model.graph.initializer}
+    norms = [node for node in model.graph.node if node.op_type == "BatchNormalization"]
+    for place, (low, high) in {1: (0.8, 1.2), 4: (0.8, 1.2)}.items():
+        values = np.concatenate([arrays[node.input[place]] for node in norms] or [np.array([0.81, 1.19])])
+        assert low <= values.min() < low + 0.05 and high - 0.05 < values.max() <= high
+    for place in (2, 3):
+        values = np.concatenate([arrays[node.input[place]] for node in norms] or [np.array([0.1, -0.1])])
+        assert abs(values.mean()) < 0.03 and values.std() == pytest.approx(0.1, rel=0.2)
+
+
 @pytest.mark.parametrize("name", ["resnet8", "autoencoder"])
 def test_calibration_data_are_seeded_and_smooth_in_space(name: str) -> None:
-    data = zoo.calibration_data(name, 4, seed=7)
-    assert data.dtype == np.float32 and len(data) == 4
-    assert np.abs(data).max() <= 1.0 and np.abs(data).max() > 0.9 and abs(data.mean()) < 0.2
-    np.testing.assert_array_equal(data, zoo.calibration_data(name, 4, seed=7))
-    assert not np.array_equal(data, zoo.calibration_data(name, 4))
-    lags = [np.corrcoef(data.ravel(), np.roll(data, lag, -1).ravel())[0, 1] for lag in (1, 8)]
-    assert (lags[0] > 0.5) == (data.ndim == 4) and abs(lags[1]) < 0.1
+    data = zoo.calibration_data(name, 8, seed=7)
+    assert data.dtype == np.float32 and len(data) == 8
+    np.testing.assert_array_equal(data, zoo.calibration_data(name, 8, seed=7))
+    assert not np.array_equal(data, zoo.calibration_data(name, 8))
+    noise = np.arctanh(data.astype(np.float64))
+    assert abs(noise.mean()) < 0.1 and noise.std() == pytest.approx(1.0, rel=0.1), "smoothing keeps its size"
+    for axis in range(1, data.ndim):
+        near, far = (np.corrcoef(noise.ravel(), np.roll(noise, lag, axis).ravel())[0, 1] for lag in (1, 8))
+        assert (near > 0.5) == (axis >= 2), "channels are independent, and so are the parts of a vector"
+        assert axis == 1 or abs(far) < 0.1
+
+
+def test_images_for_resnet18_have_its_size() -> None:
+    assert zoo.calibration_data("resnet18", 1).shape == FACTS["resnet18"][0]
