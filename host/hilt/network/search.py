@@ -125,9 +125,30 @@ class Searcher:
     def _search(self, workload: Conv2d, residual_shift: int | None, bands: Bands | None) -> list[Schedule]:
         checks: Checks = CheckLevel.STRICT if self.accelerator.hazards == "none" else CheckLevel.COMPILER
         problem = TuningProblem.of(workload, self.accelerator, checks=checks, orders=4, machine=self.machine)
+        counted = self._counted_around_the_best(problem)
+        ranked = sorted(counted, key=lambda index: counted[index])
+        if residual_shift is not None or bands is not None:
+            ranked = self._as_it_runs(problem, ranked, residual_shift, bands, counted)
+            if not ranked:
+                raise NoScheduleError(
+                    f"layer {workload.name}: no tile of it leaves room on chip for the residual; "
+                    f"{self.accelerator.parameters.name} has {self.accelerator.parameters.inp_depth} input elements"
+                )
+        found = _of_other_shapes(problem, [index for index in ranked if counted[index] < float("inf")], counted)
+        if not found:
+            raise NoScheduleError(f"layer {workload.name}: the twin finishes none of {len(ranked)} configurations")
+        return found
+
+    def _counted_around_the_best(self, problem: TuningProblem) -> dict[int, float]:
+        """Return cycles by configuration: of the best by the closed-form model, and of the neighbours of the best so.
+
+        Raises:
+            NoScheduleError: No configuration compiles.
+        """
         candidates = candidates_of(problem)
         if not len(candidates):
-            raise NoScheduleError(f"layer {workload.name}: no tile of it fits {self.accelerator.parameters.name}")
+            layer = problem.workload.name
+            raise NoScheduleError(f"layer {layer}: no tile of it fits {self.accelerator.parameters.name}")
         estimate = candidates.analytic_model.cycles(prior_mean(self.accelerator))
         order = candidates.indices[np.argsort(estimate, kind="stable")]
         counted: dict[int, float] = {}
@@ -137,25 +158,7 @@ class Searcher:
             best = sorted(counted, key=lambda index: counted[index])[:_CENTRES]
             around = [int(index) for centre in best for index in problem.space.neighbours(centre)]
             self._count(problem, [index for index in dict.fromkeys(around) if index in allowed], counted)
-        ranked = sorted(counted, key=lambda index: counted[index])
-        if residual_shift is not None or bands is not None:
-            ranked = self._as_it_runs(problem, ranked, residual_shift, bands, counted)
-            if not ranked:
-                raise NoScheduleError(
-                    f"layer {workload.name}: no tile of it leaves room on chip for the residual; "
-                    f"{self.accelerator.parameters.name} has {self.accelerator.parameters.inp_depth} input elements"
-                )
-        found: dict[tuple[int, ...], Schedule] = {}
-        for index in ranked:
-            knobs = problem.space.knobs_at(index)
-            shape = tuple(knobs.get(name, 1) for name in _SHAPE)
-            if shape not in found and counted[index] < float("inf"):
-                found[shape] = Schedule(knobs, int(counted[index]), "twin")
-            if len(found) == _ALTERNATIVES:
-                break
-        if not found:
-            raise NoScheduleError(f"layer {workload.name}: the twin finishes none of {len(ranked)} configurations")
-        return list(found.values())
+        return counted
 
     def _count(self, problem: TuningProblem, indices: list[int], counted: dict[int, float]) -> None:
         """Add the cycles of configurations that are not counted yet."""
@@ -210,3 +213,15 @@ class Searcher:
             float(prediction["cycles"]) if prediction["status"] == TwinStatus.DONE else float("inf")
             for prediction in predicted
         ]
+
+
+def _of_other_shapes(problem: TuningProblem, ranked: list[int], counted: dict[int, float]) -> list[Schedule]:
+    """Return the first configurations of `ranked` whose tiles are of a shape that none before them has."""
+    found: dict[tuple[int, ...], Schedule] = {}
+    for index in ranked:
+        knobs = problem.space.knobs_at(index)
+        shape = tuple(knobs.get(name, 1) for name in _SHAPE)
+        found.setdefault(shape, Schedule(knobs, int(counted[index]), "twin"))
+        if len(found) == _ALTERNATIVES:
+            break
+    return list(found.values())
