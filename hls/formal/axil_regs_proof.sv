@@ -6,7 +6,9 @@
 module axil_regs_proof
   import vta_pkg::*;
   import vta_registers_pkg::*;
-(
+#(
+  `include "vta_parameters.svh"
+) (
   input logic        clk_i,
   input logic        rst_ni,
   input logic [15:0] awaddr_i,
@@ -32,7 +34,9 @@ module axil_regs_proof
     assign retire[s] = retire_i[s];
   end
 
-  vta_axil_regs dut (
+  vta_axil_regs #(
+    `include "vta_passed.svh"
+  ) dut (
     .clk_i,
     .rst_ni,
     .awaddr_i,

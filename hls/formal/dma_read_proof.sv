@@ -15,7 +15,8 @@ module dma_read_proof
   parameter int unsigned MostRows = 2,
   // For the induction: that no burst of the last block is known at start_i, which the bounded proof
   // shows, is an assumption.
-  parameter bit Ended = 1'b0
+  parameter bit Ended = 1'b0,
+  `include "vta_parameters.svh"
 ) (
   input logic                    clk_i,
   input logic                    rst_ni,
@@ -50,7 +51,8 @@ module dma_read_proof
   vta_dma_read #(
     .MaxBurstBeats(MaxBurstBeats),
     .MaxBursts(MaxBursts),
-    .MaxBeats(MaxBeats)
+    .MaxBeats(MaxBeats),
+    `include "vta_passed.svh"
   ) dut (
     .clk_i,
     .rst_ni,

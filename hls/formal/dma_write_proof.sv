@@ -14,7 +14,8 @@ module dma_write_proof
   parameter int unsigned MostRows = 2,
   // For the induction: that no burst of the last block is known at start_i, which the bounded proof
   // shows, is an assumption.
-  parameter bit Ended = 1'b0
+  parameter bit Ended = 1'b0,
+  `include "vta_parameters.svh"
 ) (
   input logic                    clk_i,
   input logic                    rst_ni,
@@ -46,7 +47,8 @@ module dma_write_proof
 
   vta_dma_write #(
     .MaxBurstBeats(MaxBurstBeats),
-    .MaxBursts(MaxBursts)
+    .MaxBursts(MaxBursts),
+    `include "vta_passed.svh"
   ) dut (
     .clk_i,
     .rst_ni,

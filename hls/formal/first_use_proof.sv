@@ -6,7 +6,9 @@
 
 module first_use_proof
   import vta_pkg::*;
-(
+#(
+  `include "vta_parameters.svh"
+) (
   input logic                   clk_i,
   input logic                   rst_ni,
   input logic                   begin_i,
@@ -24,7 +26,9 @@ module first_use_proof
   banks_t first_o;
   logic covered_o;
 
-  vta_first_use dut (
+  vta_first_use #(
+    `include "vta_passed.svh"
+  ) dut (
     .clk_i,
     .rst_ni,
     .begin_i,

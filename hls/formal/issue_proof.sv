@@ -16,7 +16,8 @@ module issue_proof
   import vta_registers_pkg::*;
 #(
   parameter int unsigned Most  = 4,    // micro-ops that go
-  parameter bit          Loops = 1'b0  // else one iteration
+  parameter bit          Loops = 1'b0,  // else one iteration
+  `include "vta_parameters.svh"
 ) (
   input logic                           clk_i,
   input logic                           rst_ni,
@@ -79,7 +80,9 @@ module issue_proof
     always_ff @(posedge clk_i) if (uop_read_o) uop_q[n] <= uops_q[uop_index_o[n]];
   end
 
-  vta_issue dut (
+  vta_issue #(
+    `include "vta_passed.svh"
+  ) dut (
     .clk_i,
     .rst_ni,
     .stop_i(1'b0),

@@ -8,7 +8,9 @@
 
 module passes_proof
   import vta_pkg::*;
-(
+#(
+  `include "vta_parameters.svh"
+) (
   input logic                clk_i,
   input logic                rst_ni,
   input logic                enable_i,
@@ -23,6 +25,8 @@ module passes_proof
   input logic [         2:0] in_i[2],
   input logic [        31:0] number_i
 );
+
+  `include "vta_instruction.svh"
 
   logic started_q = 1'b0;
   always_ff @(posedge clk_i) started_q <= 1'b1;
@@ -62,7 +66,9 @@ module passes_proof
   end
   assign continues = clamps(insn_i) && destinations_of(insn_i) == destinations_of(insn_q);
 
-  vta_chain chain (
+  vta_chain #(
+    `include "vta_passed.svh"
+  ) chain (
     .clk_i,
     .rst_ni,
     .enable_i,
@@ -80,7 +86,9 @@ module passes_proof
     .high_o
   );
 
-  vta_fold fold (
+  vta_fold #(
+    `include "vta_passed.svh"
+  ) fold (
     .clk_i,
     .rst_ni,
     .enable_i,

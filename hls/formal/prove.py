@@ -41,9 +41,7 @@ class Proof:
     """Cycles of the bounded proof and of the cover points."""
     checkers: tuple[str, ...] = ()
     parameters: Mapping[str, int] = field(default_factory=dict)
-    """The parameters of the harness that differ from its defaults."""
-    macros: Mapping[str, int] = field(default_factory=dict)
-    """The macros of vta_pkg that differ from its defaults."""
+    """The parameters of the harness, or of the accelerator, that differ from their defaults."""
     induction: int = 0
     """Length of the k-induction; 0: bounded only."""
     induction_parameters: Mapping[str, int] = field(default_factory=dict)
@@ -56,8 +54,7 @@ class Proof:
 
 _PACKAGES = ("vta_registers_pkg", "vta_pkg")
 _SPLITTER = (*_PACKAGES, "vta_burst_splitter")
-_SMALL = {"LOG_UOP": 5, "LOG_INP": 6, "LOG_WGT": 10, "LOG_ACC": 9}
-_SMALL = {f"VTA_{name}_BUFF_SIZE": size for name, size in _SMALL.items()}
+_SMALL = {"LogUopBuffSize": 5, "LogInpBuffSize": 6, "LogWgtBuffSize": 10, "LogAccBuffSize": 9}
 """Eight micro-ops and accumulators, four inputs and weights."""
 
 PROOFS = {
@@ -69,11 +66,11 @@ PROOFS = {
         "splitter_proof", _SPLITTER, 6, parameters={"MaxBurstBeats": 16, "Planes": 1}, induction=3
     ),
     "splitter_16": Proof("splitter_proof", _SPLITTER, 6, parameters={"MaxBurstBeats": 16}, induction=3),
-    "first_use": Proof("first_use_proof", (*_PACKAGES, "vta_first_use"), 14, macros=_SMALL),
-    "passes": Proof("passes_proof", (*_PACKAGES, "vta_chain", "vta_fold"), 12, macros=_SMALL),
+    "first_use": Proof("first_use_proof", (*_PACKAGES, "vta_first_use"), 14, parameters=_SMALL),
+    "passes": Proof("passes_proof", (*_PACKAGES, "vta_chain", "vta_fold"), 12, parameters=_SMALL),
     "issue": Proof(
         *("issue_proof", (*_PACKAGES, "vta_nest", "vta_pairs", "vta_issue"), 14),
-        macros=_SMALL,
+        parameters=_SMALL,
         unreached=("dut.u_pairs.u_nest.cover_waits", "dut.u_pairs.cover_fault", "dut.cover_full"),
     ),
     "dma_read": Proof(
@@ -99,12 +96,11 @@ def model(proof: Proof, folder: Path, rtl: Path = RTL, leave_out: tuple[str, ...
     """Return the proof's SMT-LIB model, made in `folder` from the RTL in `rtl`, without assertions `leave_out`."""
     files = [*(rtl / f"{name}.sv" for name in proof.rtl), *(CHECKERS / f"{name}.sv" for name in proof.checkers)]
     files.append(HERE / f"{proof.top}.sv")
-    for file in files:
+    for file in (*files, *rtl.glob("*.svh")):
         shutil.copy(file, folder)
     parameters = "".join(f" -G {name}={value}" for name, value in proof.parameters.items())
-    macros = "".join(f" -D {name}={value}" for name, value in proof.macros.items())
     (folder / "script.ys").write_text(
-        f"read_slang --threads 1 --no-synthesis-define --top {proof.top}{parameters}{macros}"
+        f"read_slang --threads 1 --no-synthesis-define --top {proof.top}{parameters}"
         f" {' '.join(file.name for file in files)}\n"
         f"prep -flatten -top {proof.top}\n"
         + "".join(f"delete */{name}\n" for name in (*leave_out, *proof.unreached))

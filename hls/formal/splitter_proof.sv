@@ -9,7 +9,8 @@ module splitter_proof
   import vta_pkg::*;
 #(
   parameter int unsigned MaxBurstBeats = 256,
-  parameter bit          Planes = 1'b0
+  parameter bit          Planes = 1'b0,
+  `include "vta_parameters.svh"
 ) (
   input logic                    clk_i,
   input logic                    rst_ni,
@@ -50,7 +51,8 @@ module splitter_proof
   logic unused_single;
   vta_burst_splitter #(
     .MaxBurstBeats(MaxBurstBeats),
-    .Planes(Planes)
+    .Planes(Planes),
+    `include "vta_passed.svh"
   ) dut (
     .clk_i,
     .rst_ni,

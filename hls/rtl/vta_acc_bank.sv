@@ -9,7 +9,9 @@
 
 module vta_acc_bank
   import vta_pkg::*;
-(
+#(
+  `include "vta_parameters.svh"
+) (
   input  logic                  clk_i,
   input  logic                  read_i,
   input  logic [LogAccRows-1:0] read_row_i,
@@ -68,7 +70,9 @@ module vta_acc_bank
       for (int n = 0; n < Batch * Block; n++) sum_q[n*32+:32] <= acc_o[n*32+:32] + dot_i[n*32+:32];
   end
 
-  vta_alu u_alu (
+  vta_alu #(
+    `include "vta_passed.svh"
+  ) u_alu (
     .clk_i,
     .execute_i,
     .opcode_i,

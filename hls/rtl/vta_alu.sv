@@ -11,7 +11,9 @@
 
 module vta_alu
   import vta_pkg::*;
-(
+#(
+  `include "vta_parameters.svh"
+) (
   input  logic               clk_i,
   input  logic               execute_i,
   input  logic [        2:0] opcode_i,

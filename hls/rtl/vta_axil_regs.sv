@@ -14,7 +14,9 @@
 module vta_axil_regs
   import vta_pkg::*;
   import vta_registers_pkg::*;
-(
+#(
+  `include "vta_parameters.svh"
+) (
   input  logic              clk_i,
   input  logic              rst_ni,
   // AXI4-Lite.
@@ -72,7 +74,7 @@ module vta_axil_regs
   localparam logic [31:0] Build = {
     14'd0,
     Bands,
-    Window,
+    HasWindow,
     2'(LogReadPorts),
     Table,
     HazardInterlock,

@@ -16,7 +16,8 @@ module vta_block_loader
   // The largest element that is loaded; smaller ones lie at its low end.
   parameter int unsigned ElementBits  = 64,
   // Its beats: up to 64 x 64 bytes in beats of 8.
-  parameter int unsigned LogBeatsBits = 4
+  parameter int unsigned LogBeatsBits = 4,
+  `include "vta_parameters.svh"
 ) (
   input  logic                     clk_i,
   input  logic                     rst_ni,

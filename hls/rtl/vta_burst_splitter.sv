@@ -20,7 +20,8 @@ module vta_burst_splitter
 #(
   parameter int unsigned MaxBurstBeats = 256,
   parameter bit          Planes        = 1'b0,
-  parameter bit          Rows          = 1'b1   // else there is one
+  parameter bit          Rows          = 1'b1,  // else there is one
+  `include "vta_parameters.svh"
 ) (
   input  logic                    clk_i,
   input  logic                    rst_ni,

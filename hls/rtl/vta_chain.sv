@@ -21,7 +21,9 @@
 
 module vta_chain
   import vta_pkg::*;
-(
+#(
+  `include "vta_parameters.svh"
+) (
   input  logic                  clk_i,
   input  logic                  rst_ni,
   input  logic                  enable_i,  // the stage takes instructions
@@ -40,6 +42,8 @@ module vta_chain
   output logic signed [ 31:0]   low_o,
   output logic signed [ 31:0]   high_o
 );
+
+  `include "vta_instruction.svh"
 
   typedef enum logic [2:0] {
     Closed,   // nothing joins

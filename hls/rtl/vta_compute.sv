@@ -8,7 +8,9 @@
 module vta_compute
   import vta_pkg::*;
   import vta_registers_pkg::*;
-(
+#(
+  `include "vta_parameters.svh"
+) (
   input  logic                   clk_i,
   input  logic                   rst_ni,
   input  logic                   bus_rst_ni,
@@ -60,6 +62,8 @@ module vta_compute
   input  axi_read_rsp_t          axi_rsp_i,
   input  logic [BusBits-1:0]     axi_rdata_i
 );
+
+  `include "vta_instruction.svh"
 
   localparam int unsigned LogAccBeats = LogAccBytes - LogBusBytes;
   localparam int unsigned LogAcc8Beats = LogAcc8Bytes - LogBusBytes;
@@ -222,7 +226,9 @@ module vta_compute
     end
   end
 
-  vta_dma_read u_dma (
+  vta_dma_read #(
+    `include "vta_passed.svh"
+  ) u_dma (
     .clk_i,
     .rst_ni(bus_rst_ni),
     .drain_i(drain_q),
@@ -254,7 +260,9 @@ module vta_compute
   logic [LogUopDepth-1:0] uop_read_index[2];
   logic [UopBits-1:0] uop[2];
 
-  vta_uop_buffer u_uop (
+  vta_uop_buffer #(
+    `include "vta_passed.svh"
+  ) u_uop (
     .clk_i,
     .rst_ni,
     .prepare_i(launch_q),
@@ -283,7 +291,8 @@ module vta_compute
   always_ff @(posedge clk_i) acc_loads_q <= busy_o && (load_acc_q || load_acc8_q);
 
   vta_block_loader #(
-    .ElementBits(AccBits)
+    .ElementBits(AccBits),
+    `include "vta_passed.svh"
   ) u_acc_loader (
     .clk_i,
     .rst_ni,
@@ -323,7 +332,9 @@ module vta_compute
   logic hold_next;
   logic signed [31:0] low, high;
 
-  vta_chain u_chain (
+  vta_chain #(
+    `include "vta_passed.svh"
+  ) u_chain (
     .clk_i,
     .rst_ni,
     .enable_i,
@@ -345,7 +356,9 @@ module vta_compute
   logic [LogAccDepth-1:0] fold_first;
   logic [LogAccDepth:0] fold_count;
 
-  vta_fold u_fold (
+  vta_fold #(
+    `include "vta_passed.svh"
+  ) u_fold (
     .clk_i,
     .rst_ni,
     .enable_i,
@@ -365,7 +378,9 @@ module vta_compute
   fault_e execute_fault_code;
   index_t execute_fault_index;
 
-  vta_execute u_execute (
+  vta_execute #(
+    `include "vta_passed.svh"
+  ) u_execute (
     .clk_i,
     .rst_ni,
     .stop_i,

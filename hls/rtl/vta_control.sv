@@ -10,7 +10,9 @@
 module vta_control
   import vta_pkg::*;
   import vta_registers_pkg::*;
-(
+#(
+  `include "vta_parameters.svh"
+) (
   input  logic                     clk_i,
   input  logic                     rst_ni,
   // The state that the registers show too: a program runs or is about to, has finished, has
@@ -84,7 +86,9 @@ module vta_control
   logic finished_q, running_q, resetting_q;
   logic fault_q;  // as the code says
 
-  vta_axil_regs u_regs (
+  vta_axil_regs #(
+    `include "vta_passed.svh"
+  ) u_regs (
     .clk_i,
     .rst_ni,
     .awaddr_i,
@@ -232,7 +236,9 @@ module vta_control
   // Of a stage other than fetch that has nothing in execution: it waits for an instruction or a
   // token.
   for (genvar s = 0; s < Stages; s++) begin : g_counters
-    vta_counters u_counters (
+    vta_counters #(
+      `include "vta_passed.svh"
+    ) u_counters (
       .clk_i,
       .clear_i(clear_counts),
       .count_i(running_q),

@@ -5,7 +5,9 @@
 
 module vta_counters
   import vta_pkg::*;
-(
+#(
+  `include "vta_parameters.svh"
+) (
   input  logic                 clk_i,
   input  logic                 clear_i,
   input  logic                 count_i,  // the program runs

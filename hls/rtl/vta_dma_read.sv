@@ -21,7 +21,8 @@ module vta_dma_read
   // take longer.
   parameter int unsigned MaxBeats      = 1024,
   parameter bit          Planes        = 1'b0,
-  parameter bit          Rows          = 1'b1
+  parameter bit          Rows          = 1'b1,
+  `include "vta_parameters.svh"
 ) (
   input  logic                    clk_i,
   input  logic                    rst_ni,
@@ -66,7 +67,8 @@ module vta_dma_read
   vta_burst_splitter #(
     .MaxBurstBeats(MaxBurstBeats),
     .Planes(Planes),
-    .Rows(Rows)
+    .Rows(Rows),
+    `include "vta_passed.svh"
   ) u_ask (
     .clk_i,
     .rst_ni,
@@ -159,7 +161,8 @@ module vta_dma_read
   vta_burst_splitter #(
     .MaxBurstBeats(MaxBurstBeats),
     .Planes(Planes),
-    .Rows(Rows)
+    .Rows(Rows),
+    `include "vta_passed.svh"
   ) u_arrive (
     .clk_i,
     .rst_ni,

@@ -15,7 +15,8 @@ module vta_dma_write
   import vta_registers_pkg::*;
 #(
   parameter int unsigned MaxBurstBeats = 256,
-  parameter int unsigned MaxBursts = 32
+  parameter int unsigned MaxBursts = 32,
+  `include "vta_parameters.svh"
 ) (
   input  logic                    clk_i,
   input  logic                    rst_ni,
@@ -55,7 +56,8 @@ module vta_dma_write
   logic unused_ask_single;
 
   vta_burst_splitter #(
-    .MaxBurstBeats(MaxBurstBeats)
+    .MaxBurstBeats(MaxBurstBeats),
+    `include "vta_passed.svh"
   ) u_ask (
     .clk_i,
     .rst_ni,
@@ -132,7 +134,8 @@ module vta_dma_write
   address_t unused_send_address;
 
   vta_burst_splitter #(
-    .MaxBurstBeats(MaxBurstBeats)
+    .MaxBurstBeats(MaxBurstBeats),
+    `include "vta_passed.svh"
   ) u_send (
     .clk_i,
     .rst_ni,
@@ -200,7 +203,8 @@ module vta_dma_write
   address_t answer_address;
 
   vta_burst_splitter #(
-    .MaxBurstBeats(MaxBurstBeats)
+    .MaxBurstBeats(MaxBurstBeats),
+    `include "vta_passed.svh"
   ) u_answer (
     .clk_i,
     .rst_ni,

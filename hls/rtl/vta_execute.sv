@@ -19,7 +19,9 @@
 module vta_execute
   import vta_pkg::*;
   import vta_registers_pkg::*;
-(
+#(
+  `include "vta_parameters.svh"
+) (
   input  logic                   clk_i,
   input  logic                   rst_ni,
   input  logic                   stop_i,  // another fault: issue nothing from the next cycle on
@@ -70,7 +72,9 @@ module vta_execute
   banks_t dst_issue, gemm_issue, alu_issue, src_issue, src_bank;
   rows_t dst_row, src_row;
 
-  vta_issue u_issue (
+  vta_issue #(
+    `include "vta_passed.svh"
+  ) u_issue (
     .clk_i,
     .rst_ni(rst_ni && !abandon),
     .stop_i,
@@ -115,8 +119,10 @@ module vta_execute
   logic [InpBits-1:0] taps[WindowTaps];
   logic window_q, writes;
 
-  if (Window) begin : g_window
-    vta_window u_window (
+  if (HasWindow) begin : g_window
+    vta_window #(
+      `include "vta_passed.svh"
+    ) u_window (
       .clk_i,
       .start_i,
       .window_i(nest_i.window),
@@ -143,7 +149,9 @@ module vta_execute
   banks_t zero_q[GemmFirst+1:GemmRead+1];
   logic fold_q, replay_q, flush_q, fault_q, covered;
 
-  vta_first_use u_first_use (
+  vta_first_use #(
+    `include "vta_passed.svh"
+  ) u_first_use (
     .clk_i,
     .rst_ni,
     .begin_i(fold_i),
@@ -189,7 +197,9 @@ module vta_execute
     end
   end
 
-  vta_gemm u_gemm (
+  vta_gemm #(
+    `include "vta_passed.svh"
+  ) u_gemm (
     .clk_i,
     .valid_i(gemm_valid[5:1]),
     .inp_i,
@@ -279,7 +289,9 @@ module vta_execute
       forward_q[2] <= store_q && read_row[bank] == store_row_q;
     end
 
-    vta_acc_bank u_bank (
+    vta_acc_bank #(
+      `include "vta_passed.svh"
+    ) u_bank (
       .clk_i,
       .read_i(read[bank]),
       .read_row_i(read_row[bank]),

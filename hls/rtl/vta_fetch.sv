@@ -11,7 +11,9 @@
 module vta_fetch
   import vta_pkg::*;
   import vta_registers_pkg::*;
-(
+#(
+  `include "vta_parameters.svh"
+) (
   input  logic                clk_i,
   input  logic                rst_ni,      // falls with a soft reset too
   // only with a power-on reset: bursts are drained, not forgotten
@@ -51,6 +53,8 @@ module vta_fetch
   input  logic [BusBits-1:0]  axi_rdata_i
 );
 
+  `include "vta_instruction.svh"
+
   localparam int unsigned InsnBeats = InsnBits / BusBits;
   localparam int unsigned BeatBits = InsnBeats > 1 ? $clog2(InsnBeats) : 1;
   localparam int unsigned PrefetchBeats = 64;
@@ -67,7 +71,8 @@ module vta_fetch
   vta_dma_read #(
     .MaxBurstBeats(16),
     .MaxBeats(PrefetchBeats),
-    .Rows(1'b0)
+    .Rows(1'b0),
+    `include "vta_passed.svh"
   ) u_dma (
     .clk_i,
     .rst_ni(bus_rst_ni),

@@ -10,7 +10,9 @@
 
 module vta_first_use
   import vta_pkg::*;
-(
+#(
+  `include "vta_parameters.svh"
+) (
   input  logic                   clk_i,
   input  logic                   rst_ni,
   input  logic                   begin_i,

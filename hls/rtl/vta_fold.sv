@@ -16,7 +16,9 @@
 
 module vta_fold
   import vta_pkg::*;
-(
+#(
+  `include "vta_parameters.svh"
+) (
   input  logic                   clk_i,
   input  logic                   rst_ni,
   input  logic                   enable_i,  // the stage takes instructions
@@ -33,6 +35,8 @@ module vta_fold
   output logic [LogAccDepth-1:0] first_o,  // accumulator
   output logic [  LogAccDepth:0] count_o
 );
+
+  `include "vta_instruction.svh"
 
   typedef enum logic [2:0] {
     Closed,

@@ -19,7 +19,9 @@
 
 module vta_gemm
   import vta_pkg::*;
-(
+#(
+  `include "vta_parameters.svh"
+) (
   input  logic               clk_i,
   input  logic [5:1]         valid_i,
   input  logic [InpBits-1:0] inp_i,
@@ -119,7 +121,7 @@ module vta_gemm
       end
     end
     if (valid_i[1]) begin
-      if (Window && window_i) begin
+      if (HasWindow && window_i) begin
         /* verilator unroll_disable */
         for (int b = 0; b < Batch; b++) begin
           /* verilator unroll_disable */
@@ -183,7 +185,7 @@ module vta_gemm
           /* verilator unroll_disable */
           for (int i = 0; i < Block; i++) begin
             automatic logic [7:0] lane = inp_i[(b*Block+i)*8+:8];
-            if (Window && window_i) begin
+            if (HasWindow && window_i) begin
               lane = i / 2 == WindowTaps ? 8'h01 : 8'h80;
               if (i / 2 < WindowTaps) lane = taps_i[i/2][(b*Block+n/2*2+i%2)*8+:8];
             end

@@ -32,7 +32,9 @@
 module vta_issue
   import vta_pkg::*;
   import vta_registers_pkg::*;
-(
+#(
+  `include "vta_parameters.svh"
+) (
   input  logic                   clk_i,
   input  logic                   rst_ni,
   input  logic                   stop_i,  // another fault: issue nothing from the next cycle on
@@ -93,7 +95,9 @@ module vta_issue
   pair_t checked_q;  // a register of vta_pairs
   logic pairs_busy, gemm_q, two_tensors_q;
 
-  vta_pairs u_pairs (
+  vta_pairs #(
+    `include "vta_passed.svh"
+  ) u_pairs (
     .clk_i,
     .rst_ni,
     .start_i,

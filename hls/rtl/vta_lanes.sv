@@ -5,7 +5,9 @@
 
 module vta_lanes
   import vta_pkg::*;
-(
+#(
+  `include "vta_parameters.svh"
+) (
   input  logic               clk_i,  // of the assertions
   input  logic [        1:0] shift_i,
   input  logic [InpBits-1:0] element_i,

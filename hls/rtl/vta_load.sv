@@ -10,7 +10,9 @@
 module vta_load
   import vta_pkg::*;
   import vta_registers_pkg::*;
-(
+#(
+  `include "vta_parameters.svh"
+) (
   input  logic                   clk_i,
   input  logic                   rst_ni,
   input  logic                   bus_rst_ni,
@@ -52,6 +54,8 @@ module vta_load
   input  axi_read_rsp_t          weights_rsp_i,
   input  logic [BusBits-1:0]     weights_rdata_i
 );
+
+  `include "vta_instruction.svh"
 
   localparam int unsigned PieceBits = WgtPartBits > InpBits ? WgtPartBits : InpBits;
 
@@ -118,7 +122,8 @@ module vta_load
 
   vta_load_part #(
     .Part(0),
-    .PieceBits(PieceBits)
+    .PieceBits(PieceBits),
+    `include "vta_passed.svh"
   ) u_first (
     .clk_i,
     .rst_ni,
@@ -150,7 +155,8 @@ module vta_load
     logic unused_waiting;
     vta_load_part #(
       .Part(1),
-      .PieceBits(WgtPartBits)
+      .PieceBits(WgtPartBits),
+      `include "vta_passed.svh"
     ) u_second (
       .clk_i,
       .rst_ni,
@@ -209,7 +215,9 @@ module vta_load
 
   // ---- Buffers ----------------------------------------------------------------------------------
   logic [InpBits-1:0] moved;
-  vta_lanes u_lanes (
+  vta_lanes #(
+    `include "vta_passed.svh"
+  ) u_lanes (
     .clk_i,
     .shift_i(lanes_q.shift),
     .element_i(piece[InpBits-1:0]),

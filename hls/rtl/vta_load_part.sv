@@ -13,7 +13,8 @@ module vta_load_part
 #(
   parameter int unsigned Part = 0,
   // The largest piece of an element that is loaded.
-  parameter int unsigned PieceBits = 64
+  parameter int unsigned PieceBits = 64,
+  `include "vta_parameters.svh"
 ) (
   input  logic                     clk_i,
   input  logic                     rst_ni,
@@ -80,7 +81,8 @@ module vta_load_part
   address_t dma_fault_address;
 
   vta_dma_read #(
-    .Planes(Parted)
+    .Planes(Parted),
+    `include "vta_passed.svh"
   ) u_dma (
     .clk_i,
     .rst_ni(bus_rst_ni),
@@ -110,7 +112,8 @@ module vta_load_part
   logic loader_fault;
 
   vta_block_loader #(
-    .ElementBits(PieceBits)
+    .ElementBits(PieceBits),
+    `include "vta_passed.svh"
   ) u_loader (
     .clk_i,
     .rst_ni,

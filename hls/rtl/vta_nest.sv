@@ -14,7 +14,9 @@
 
 module vta_nest
   import vta_pkg::*;
-(
+#(
+  `include "vta_parameters.svh"
+) (
   input  logic                  clk_i,
   input  logic                  rst_ni,
   input  logic                  start_i,

@@ -5,7 +5,9 @@
 
 module vta_out_buffer
   import vta_pkg::*;
-(
+#(
+  `include "vta_parameters.svh"
+) (
   input  logic                   clk_i,
   input  banks_t                 write_i,
   input  rows_t                  write_row_i,

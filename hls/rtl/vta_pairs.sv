@@ -22,7 +22,9 @@
 module vta_pairs
   import vta_pkg::*;
   import vta_registers_pkg::*;
-(
+#(
+  `include "vta_parameters.svh"
+) (
   input  logic                   clk_i,
   input  logic                   rst_ni,
   input  logic                   start_i,
@@ -47,7 +49,9 @@ module vta_pairs
   logic [UopEndBits-1:0] nest_uop[2];
   index_t nest_dst[2], nest_src[2], nest_wgt[2];
 
-  vta_nest u_nest (
+  vta_nest #(
+    `include "vta_passed.svh"
+  ) u_nest (
     .clk_i,
     .rst_ni,
     .start_i,
@@ -142,7 +146,7 @@ module vta_pairs
   index_t row_step_q;
   always_ff @(posedge clk_i) begin
     row_step_q <= nest_i.dst_factor_out + index_t'(nest_i.skip_in);
-    rising_q <= Window && window_q && nest_i.dst_factor_in == index_t'(1)
+    rising_q <= HasWindow && window_q && nest_i.dst_factor_in == index_t'(1)
         && row_step_q >= index_t'(nest_i.iter_in);
   end
 

@@ -9,7 +9,9 @@
 module vta_store
   import vta_pkg::*;
   import vta_registers_pkg::*;
-(
+#(
+  `include "vta_parameters.svh"
+) (
   input  logic                   clk_i,
   input  logic                   rst_ni,
   input  logic                   bus_rst_ni,
@@ -43,6 +45,8 @@ module vta_store
   output axi_write_req_t         axi_req_o,
   input  axi_write_rsp_t         axi_rsp_i
 );
+
+  `include "vta_instruction.svh"
 
   localparam int unsigned ElementBeats = OutBits / BusBits;
   localparam int unsigned LogOutBeats = LogOutBytes - LogBusBytes;
@@ -180,7 +184,9 @@ module vta_store
       end
     end
 
-    vta_table u_table (
+    vta_table #(
+      `include "vta_passed.svh"
+    ) u_table (
       .clk_i,
       .write_i(fills),
       .write_index_i(fill_word_q),
@@ -209,7 +215,9 @@ module vta_store
     end
   end
 
-  vta_dma_write u_dma (
+  vta_dma_write #(
+    `include "vta_passed.svh"
+  ) u_dma (
     .clk_i,
     .rst_ni(bus_rst_ni),
     .drain_i,

@@ -6,7 +6,9 @@
 
 module vta_table
   import vta_pkg::*;
-(
+#(
+  `include "vta_parameters.svh"
+) (
   input  logic                     clk_i,
   input  logic                     write_i,
   input  logic [LogTableWords-1:0] write_index_i,  // in words

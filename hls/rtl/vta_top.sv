@@ -11,7 +11,9 @@
 module vta_top
   import vta_pkg::*;
   import vta_registers_pkg::*;
-(
+#(
+  `include "vta_parameters.svh"
+) (
   input  logic                clk,
   input  logic                rst_n,
   // The state that the registers show too: a program runs or is about to, has finished, has
@@ -112,6 +114,8 @@ module vta_top
   output logic                m_axi_store_bready
 );
 
+  `include "vta_instruction.svh"
+
   localparam logic [1:0] AxiBurstIncr = 2'b01;
   localparam logic [3:0] AxiCache = 4'b0011;  // normal, bufferable, not cached: the driver flushes
 
@@ -132,7 +136,9 @@ module vta_top
   assign beat_bytes[2] = BeatBytesBits'(compute_beat_bytes);
   assign beat_bytes[3] = BeatBytesBits'(BusBytes);
 
-  vta_control u_control (
+  vta_control #(
+    `include "vta_passed.svh"
+  ) u_control (
     .clk_i(clk),
     .rst_ni(rst_n),
     .running_o(running),
@@ -292,7 +298,9 @@ module vta_top
   axi_write_rsp_t store_rsp;
   logic [31:0] illegal_number, illegal_store_number;
 
-  vta_fetch u_fetch (
+  vta_fetch #(
+    `include "vta_passed.svh"
+  ) u_fetch (
     .clk_i(clk),
     .rst_ni(stage_rst_n),
     .bus_rst_ni(rst_n),
@@ -340,7 +348,9 @@ module vta_top
   logic [ReadPorts-1:0][WgtPartBits-1:0] wgt_write_data, wgt_read_data;
   logic [OutBits-1:0] out_write_data[AccBanks], out_read_data;
 
-  vta_load u_load (
+  vta_load #(
+    `include "vta_passed.svh"
+  ) u_load (
     .clk_i(clk),
     .rst_ni(stage_rst_n),
     .bus_rst_ni(rst_n),
@@ -378,7 +388,9 @@ module vta_top
     .weights_rdata_i(m_axi_weights_rdata)
   );
 
-  vta_compute u_compute (
+  vta_compute #(
+    `include "vta_passed.svh"
+  ) u_compute (
     .clk_i(clk),
     .rst_ni(stage_rst_n),
     .bus_rst_ni(rst_n),
@@ -425,7 +437,9 @@ module vta_top
     .axi_rdata_i(m_axi_compute_rdata)
   );
 
-  vta_store u_store (
+  vta_store #(
+    `include "vta_passed.svh"
+  ) u_store (
     .clk_i(clk),
     .rst_ni(stage_rst_n),
     .bus_rst_ni(rst_n),
@@ -486,7 +500,9 @@ module vta_top
     );
   end
 
-  vta_out_buffer u_out (
+  vta_out_buffer #(
+    `include "vta_passed.svh"
+  ) u_out (
     .clk_i(clk),
     .write_i(out_write),
     .write_row_i(out_write_row),
@@ -568,7 +584,7 @@ module vta_top
     );
   end
   if (BusBits != 64 && BusBits != 128) begin : g_check_bus
-    $error("vta_top: VTA_BUS_WIDTH must be 64 or 128");
+    $error("vta_top: BusBits must be 64 or 128");
   end
   if (InpBits < BusBits || WgtBits < BusBits) begin : g_check_elements
     $error("vta_top: the bus is wider than an element; choose a narrower bus or larger blocks");
@@ -577,10 +593,10 @@ module vta_top
     $error("vta_top: a bank of the accumulator needs two rows; raise LOG_ACC_BUFF_SIZE");
   end
   if (ReadPorts != 1 && ReadPorts != 2) begin : g_check_ports
-    $error("vta_top: VTA_READ_PORTS must be 1 or 2");
+    $error("vta_top: ReadPorts must be 1 or 2");
   end
   if (IsaRevision > 2) begin : g_check_isa
-    $error("vta_top: VTA_ISA_REVISION must be 0 (A), 1 (B) or 2 (wide)");
+    $error("vta_top: IsaRevision must be 0 (A), 1 (B) or 2 (wide)");
   end
   if (!IsaWide && (WgtFactorInLsb + WgtFactorBits > 128 || ImmLsb + 16 > 128
       || IterInLsb + IterBits > 64

@@ -13,7 +13,9 @@
 
 module vta_uop_buffer
   import vta_pkg::*;
-(
+#(
+  `include "vta_parameters.svh"
+) (
   input  logic                   clk_i,
   input  logic                   rst_ni,
   // LOAD: x_size_i micro-ops to sram_base_i on, the first in lane first_lane_i of the first beat.

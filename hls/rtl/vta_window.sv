@@ -13,7 +13,9 @@
 
 module vta_window
   import vta_pkg::*;
-(
+#(
+  `include "vta_parameters.svh"
+) (
   input  logic                     clk_i,
   input  logic                     start_i,  // of an instruction, before its first issue
   // Of the instruction.

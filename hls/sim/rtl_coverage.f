@@ -12,6 +12,7 @@
 -Wno-fatal
 -Werror-USERERROR
 -DSYNTHESIS
++incdir+../rtl
 -F ../rtl/vta.f
 rtl_device.cpp
 memory_ports.cpp

@@ -12,6 +12,7 @@
 --prefix Vvta_top
 -Wno-fatal
 -Werror-USERERROR
++incdir+../rtl
 -F ../rtl/vta.f
 -F ../formal/checkers/checkers.f
 rtl_device.cpp

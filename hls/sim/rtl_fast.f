@@ -16,6 +16,7 @@
 -Werror-USERERROR
 -DSYNTHESIS
 split.vlt
++incdir+../rtl
 -F ../rtl/vta.f
 rtl_device.cpp
 memory_ports.cpp

@@ -11,6 +11,7 @@
 --prefix Vvta_top
 -Wno-fatal
 -Werror-USERERROR
++incdir+../rtl
 -F ../rtl/vta.f
 rtl_device.cpp
 memory_ports.cpp

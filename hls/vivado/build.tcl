@@ -46,9 +46,10 @@ proc build {here boards arguments} {
   file delete [file join $folder $bitstream.bit] [file join $folder $bitstream.hwh]  ;# from an earlier build
   set clock_mhz [dict get $board clock_mhz]
 
-  set sources [configured_sources [file normalize [file join $here .. rtl]] $parameters $board [file join $folder rtl]]
-  lappend sources [verilog_wrapper [file normalize [file join $here .. rtl]] $board [file join $folder rtl]]
-  synthesise_alone $board $sources $folder
+  set rtl [file normalize [file join $here .. rtl]]
+  set wrapper [verilog_wrapper $rtl $board [top_parameters $parameters $board] $folder]
+  set sources [concat [rtl_files $rtl] [list $wrapper]]
+  synthesise_alone $board $sources $rtl $folder
   package_vta $board $sources $folder
 
   create_project -force vta_system [file join $folder system] -part [dict get $board part]

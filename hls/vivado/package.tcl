@@ -6,6 +6,7 @@ proc package_vta {board sources folder} {
   create_project -force vta_ip [file join $folder project] -part [dict get $board part]
   add_files -norecurse $sources
   set_property file_type SystemVerilog [get_files *.sv]
+  set_property file_type {Verilog Header} [get_files *.svh]
   set_property top vta [current_fileset]
   update_compile_order -fileset sources_1
   ipx::package_project -root_dir [file join $folder ip] -vendor hilt -library hilt -taxonomy /hilt -import_files -force

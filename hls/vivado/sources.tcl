@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The RTL with a board's parameters: the files of rtl/vta.f, and vta_pkg.sv with the macros written at its head. Macros
-# set on a project do not travel with a packaged IP, and only the package reads them.
+# The RTL and a board's parameters of it.
 
+# The files of rtl/vta.f, and the headers that they include.
 proc rtl_files {rtl} {
   set list [open [file join $rtl vta.f]]
   set lines [split [read $list] \n]
@@ -12,7 +12,7 @@ proc rtl_files {rtl} {
     set line [string trim $line]
     if {$line ne "" && ![string match "//*" $line]} { lappend files [file join $rtl $line] }
   }
-  return $files
+  return [concat $files [lsort [glob -directory $rtl *.svh]]]
 }
 
 # LOG_* keys of a TVM parameter file, as a dict.
@@ -29,30 +29,14 @@ proc log_parameters {path} {
   return $parameters
 }
 
-# Writes the configured package into `folder` and returns all source files.
-proc configured_sources {rtl parameters board folder} {
-  file mkdir $folder
-  set package [file join $folder vta_pkg.sv]
-  set macros [dict map {key value} [log_parameters $parameters] { format "`define VTA_%s %s" $key $value }]
-  set lines [dict values $macros]
-  lappend lines "`define VTA_ISA_REVISION [dict get $board isa]"
-  lappend lines "`define VTA_BUS_WIDTH [dict get $board bus_bits]"
-  lappend lines "`define VTA_HAZARD_INTERLOCK 1"
-  lappend lines "`define VTA_TABLE 1"
-  lappend lines "`define VTA_READ_PORTS [dict get $board read_ports]"
-  lappend lines "`define VTA_WINDOW 1"
-  lappend lines "`define VTA_BANDS [dict exists $board bands]"
-  # 64 instructions a queue keep the queues in LUT RAM, where block RAM is what the pynq set runs out of.
-  lappend lines "`define VTA_INSN_QUEUE_DEPTH 64"
-  set in [open [file join $rtl vta_pkg.sv]]
-  set out [open $package w]
-  puts $out [join $lines \n]
-  puts -nonewline $out [read $in]
-  close $out
-  close $in
-  set sources {}
-  foreach path [rtl_files $rtl] {
-    lappend sources [expr {[file tail $path] eq "vta_pkg.sv" ? $package : $path}]
+# The parameters of vta_top for a board, as a dict. Of 64 instructions, queues fit LUT RAM: block RAM is what the pynq set
+# runs out of.
+proc top_parameters {parameters board} {
+  set values {}
+  dict for {key value} [log_parameters $parameters] {
+    dict set values [join [lmap word [split $key _] { string totitle $word }] {}] $value
   }
-  return $sources
+  return [dict merge $values [dict create IsaRevision [dict get $board isa] BusBits [dict get $board bus_bits] \
+    HazardInterlock 1 Table 1 ReadPorts [dict get $board read_ports] Window 1 Bands [dict exists $board bands] \
+    InsnQueueDepth 64]]
 }

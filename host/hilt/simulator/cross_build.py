@@ -17,7 +17,7 @@ from pathlib import Path
 
 from hilt import paths
 from hilt.simulator import toolchain
-from hilt.simulator.build import LIBRARY, LOG, BuildError, design_key
+from hilt.simulator.build import LIBRARY, LOG, BuildError, design_key, rtl_flags
 from hilt.vta.accelerator import Accelerator
 
 _OPTIMISATION = "-O2 -fno-semantic-interposition -fno-plt"
@@ -69,7 +69,7 @@ def _build(accelerator: Accelerator, compiler: str, flags: Sequence[str], made: 
     macros = [f"-D{name}={value}" for name, value in accelerator.defines().items()]
     verilate = [
         *(str(verilator.program), "--cc", "--exe", "--Mdir", str(verilated)),
-        *macros,
+        *rtl_flags(accelerator),
         *("-CFLAGS", " ".join(["-std=c++17", "-fPIC", f"-I{simulation}", *flags, *macros]), "-LDFLAGS", "-shared"),
         *("-F", str(simulation / "rtl_fast.f"), "-o", str(made / LIBRARY)),
     ]

@@ -177,7 +177,7 @@ class Accelerator:
             )
 
     def defines(self) -> dict[str, int]:
-        """The macros that SystemVerilog and C++ are compiled with."""
+        """Return the macros that the golden model, the twin and the simulators are compiled with (C++)."""
         return {
             **{f"VTA_{key}": value for key, value in self.parameters.to_mapping().items()},
             "VTA_ISA_REVISION": self.isa.number,
@@ -189,3 +189,14 @@ class Accelerator:
             "VTA_BANDS": int(self.bands),
             "VTA_INSN_QUEUE_DEPTH": self.instruction_queue_depth,
         }
+
+    def rtl_parameters(self) -> dict[str, int]:
+        """Return the parameters of the module vta_top, those of hls/rtl/vta_parameters.svh."""
+        return {_parameter_name(macro): value for macro, value in self.defines().items()}
+
+
+def _parameter_name(macro: str) -> str:
+    """Return the name in the RTL of what a macro says: LogInpWidth for VTA_LOG_INP_WIDTH."""
+    if macro == "VTA_BUS_WIDTH":
+        return "BusBits"
+    return "".join(word.capitalize() for word in macro.removeprefix("VTA_").split("_"))

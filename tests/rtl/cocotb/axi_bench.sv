@@ -5,7 +5,9 @@
 
 module axi_bench
   import vta_pkg::*;
-(
+#(
+  `include "vta_parameters.svh"
+) (
   input  logic                clk,
   input  logic                rst_n,
   input  logic                tamper_araddr,
@@ -115,7 +117,9 @@ module axi_bench
   assign m_axi_load_araddr = load_araddr ^ (AddrBits'(tamper_araddr && phase_q) << 12);
   assign m_axi_store_wstrb = store_wstrb & ~BusBytes'(tamper_wstrb);
 
-  vta_top u_vta (
+  vta_top #(
+    `include "vta_passed.svh"
+  ) u_vta (
     .m_axi_load_araddr(load_araddr),
     .m_axi_store_wstrb(store_wstrb),
     // A build of one read port has nothing here.

@@ -1,6 +1,7 @@
 """The checks that run inside the simulator; test_axi_ports.py starts them, with settings as JSON in HILT_CHECK.
 
-The accelerator has small buffers, so that programs that show all of them are short: `bench_accelerator()`.
+The accelerators have small buffers, so that programs that show all of them are short. `second_accelerator()` is in the
+design of every check, and runs in one.
 """
 
 from __future__ import annotations
@@ -38,13 +39,37 @@ def bench_accelerator() -> Accelerator:
     return Accelerator(replace(load_parameters("pynq"), **small), IsaRevision.B)
 
 
+def second_accelerator() -> Accelerator:
+    """Return what two_accelerators.sv has beside it."""
+    small = {"log_uop_buff_size": 12, "log_inp_buff_size": 12, "log_wgt_buff_size": 14, "log_acc_buff_size": 13}
+    parameters = replace(load_parameters("pynq"), **small)
+    return Accelerator(
+        parameters, IsaRevision.WIDE, bus_bits=128, instruction_queue_depth=64, table=False, window=False
+    )
+
+
 @cocotb.test()
 async def random_programs(dut: Any) -> None:
     seed = SETTINGS["seed"]
     program = random_program(bench_accelerator(), seed, SETTINGS["instructions"])
-    bench = Bench(dut, GuardedMemory(program.base, program.image), seed)
+    bench = Bench(dut.u_first, GuardedMemory(program.base, program.image), seed)
     await bench.start()
-    await runs_like_golden(bench, program)
+    await runs_like_golden(bench, program, bench_accelerator())
+
+
+@cocotb.test()
+async def two_at_once(dut: Any) -> None:
+    """Each runs a program of its own at the same time as the other, and leaves its golden model's memory."""
+    seed, runs = SETTINGS["seed"], []
+    for number, (accelerator, part) in enumerate(
+        ((bench_accelerator(), dut.u_first), (second_accelerator(), dut.u_second))
+    ):
+        program = random_program(accelerator, seed + number, SETTINGS["instructions"])
+        bench = Bench(part, GuardedMemory(program.base, program.image), seed + number)
+        await bench.start()
+        runs.append(cocotb.start_soon(runs_like_golden(bench, program, accelerator)))
+    for run in runs:
+        await run
 
 
 @cocotb.test()
@@ -61,7 +86,7 @@ async def convolution(dut: Any) -> None:
     for name, array in {**tensors.inputs, "uop": program.uops, "insn": instructions, "out": output}.items():
         contents = np.frombuffer(array.tobytes(), np.uint8)
         image[addresses[name] - BASE :][: len(contents)] = contents
-    bench = Bench(dut, GuardedMemory(BASE, image), SETTINGS["seed"])
+    bench = Bench(dut.u_first, GuardedMemory(BASE, image), SETTINGS["seed"])
     await bench.start()
     assert await bench.run(addresses["insn"], len(instructions), max_cycles=MAX_CYCLES) is None
     image[addresses["out"] - BASE :][: len(output)] = tensors.expected.ravel().view(np.uint8)
@@ -99,7 +124,7 @@ async def bus_error(dut: Any) -> None:
     """Ends the run with its code and address, and the accelerator runs the next program after a soft reset."""
     seed, port, response = SETTINGS["seed"], SETTINGS["port"], AxiResp[SETTINGS["response"]]
     place_of_error, told = ERRORS[port]
-    bench = Bench(dut, memory_of_busy_everywhere(), seed)
+    bench = Bench(dut.u_first, memory_of_busy_everywhere(), seed)
     bench.memory.errors = {port: range(place_of_error, place_of_error + 8)}
     bench.answer_errors_with(response)
     await bench.start()
@@ -116,11 +141,11 @@ async def soft_reset(dut: Any) -> None:
     """A soft reset at any instant, once and again, lets masters finish their outstanding transfers and nothing else."""
     seed = SETTINGS["seed"]
     generator = random.Random(seed)
-    bench = Bench(dut, memory_of_busy_everywhere(), seed)
+    bench = Bench(dut.u_first, memory_of_busy_everywhere(), seed)
     await bench.start()
     for _ in range(4):
         await bench.begin(INSN, len(busy_everywhere()))
-        await ClockCycles(dut.clk, generator.randrange(1, 1500))
+        await ClockCycles(bench.dut.clk, generator.randrange(1, 1500))
         await bench.soft_reset()
     await next_program_runs(bench, seed)
 
@@ -129,7 +154,7 @@ async def soft_reset(dut: Any) -> None:
 async def registers(dut: Any) -> None:
     """Registers hold whole words, refuse part of a word, and answer in order however the channels pause."""
     generator = random.Random(SETTINGS["seed"])
-    bench = Bench(dut, memory_of_busy_everywhere(), SETTINGS["seed"])
+    bench = Bench(dut.u_first, memory_of_busy_everywhere(), SETTINGS["seed"])
     await bench.start()
     written = {
         *(Register.INSN_COUNT, Register.INSN_ADDR, Register.INP_ADDR, Register.WGT_ADDR),
@@ -162,21 +187,21 @@ async def registers(dut: Any) -> None:
 @cocotb.test()
 async def broken_masters_are_noticed(dut: Any) -> None:
     """The rules see an address that changes while it waits, and a strobe that is missing."""
-    bench = Bench(dut, memory_of_busy_everywhere(), SETTINGS["seed"])
+    bench = Bench(dut.u_first, memory_of_busy_everywhere(), SETTINGS["seed"])
     await bench.start()
     await bench.begin(INSN, len(busy_everywhere()))
-    await ClockCycles(dut.clk, 20)
+    await ClockCycles(bench.dut.clk, 20)
     assert bench.broken_rules() == []
-    dut.tamper_araddr.value = dut.tamper_wstrb.value = 1
-    await ClockCycles(dut.clk, 2000)
+    bench.dut.tamper_araddr.value = bench.dut.tamper_wstrb.value = 1
+    await ClockCycles(bench.dut.clk, 2000)
     broken = set(bench.broken_rules())
     assert broken >= {"load: a waiting address changed", "store: a strobe is missing"}
     assert broken <= {"load: a waiting address changed", "store: a strobe is missing", "store: waiting data changed"}
 
 
-async def runs_like_golden(bench: Bench, program: RandomProgram) -> None:
+async def runs_like_golden(bench: Bench, program: RandomProgram, accelerator: Accelerator) -> None:
     """The program leaves the memory that the golden model leaves, all of it, and the guards around it."""
-    expected = on_library(build(bench_accelerator(), "golden"))(program).memory
+    expected = on_library(build(accelerator, "golden"))(program).memory
     fault = await bench.run(program.insn_addr, len(program.records), max_cycles=MAX_CYCLES)
     assert fault is None, fault
     wrong = np.flatnonzero(bench.memory.image != expected)
@@ -188,7 +213,7 @@ async def next_program_runs(bench: Bench, seed: int) -> None:
     """One that fills every buffer first, for it does not begin at power-on."""
     program = random_program(bench_accelerator(), seed, 8, fill=True)
     bench.memory.replace(program.base, program.image)
-    await runs_like_golden(bench, program)
+    await runs_like_golden(bench, program, bench_accelerator())
 
 
 def assert_ports_kept_the_rules(bench: Bench) -> None:

@@ -12,18 +12,16 @@ from cocotb_tools.runner import Runner, get_runner
 
 from hilt import paths
 from hilt.simulator import toolchain
-from hilt.vta.accelerator import Accelerator
 
-TOP = "axi_bench"
+TOP = "two_accelerators"
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[2]
 
-
 class Simulation:
-    """The bench around one build of the accelerator. Warm, construction is a check that nothing has changed."""
+    """Two accelerators in their benches. Warm, construction is a check that nothing has changed."""
 
-    def __init__(self, accelerator: Accelerator) -> None:
-        self._folder = paths.cache() / "cocotb" / accelerator.parameters.name
+    def __init__(self) -> None:
+        self._folder = paths.cache() / "cocotb" / TOP
         self._folder.mkdir(parents=True, exist_ok=True)
         self._runner: Runner = get_runner("verilator")
         rtl = paths.hls_directory() / "rtl"
@@ -35,8 +33,9 @@ class Simulation:
                     *(rtl / name for name in listed),
                     HERE / "axi_rules.sv",
                     HERE / "axi_bench.sv",
+                    HERE / f"{TOP}.sv",
                 ],
-                defines=accelerator.defines(),
+                includes=[rtl],
                 build_args=["-Wno-fatal", "--assert", "-O3", "-CFLAGS", "-std=c++17"],
                 hdl_toplevel=TOP,
                 build_dir=self._folder / "build",

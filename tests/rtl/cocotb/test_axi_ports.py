@@ -11,7 +11,7 @@ import pytest
 from find_libpython import find_libpython
 
 from hilt.simulator.build import build
-from tests.rtl.cocotb.checks import bench_accelerator
+from tests.rtl.cocotb.checks import bench_accelerator, second_accelerator
 from tests.rtl.cocotb.simulation import Simulation
 
 INSTRUCTIONS = 40
@@ -21,8 +21,9 @@ INSTRUCTIONS = 40
 def simulation() -> Simulation:
     if find_libpython() is None:
         pytest.skip("cocotb needs Python as a shared library (Debian: apt install libpython3-dev)")
-    build(bench_accelerator(), "golden")
-    return Simulation(bench_accelerator())
+    for accelerator in (bench_accelerator(), second_accelerator()):
+        build(accelerator, "golden")
+    return Simulation()
 
 
 def run(simulation: Simulation, check: str, **settings: object) -> None:
@@ -57,3 +58,7 @@ def test_registers_under_pauses(simulation: Simulation) -> None:
 
 def test_the_rules_see_a_broken_master(simulation: Simulation) -> None:
     run(simulation, "broken_masters_are_noticed", seed=51)
+
+
+def test_two_accelerators_of_other_parameters_run_at_once(simulation: Simulation) -> None:
+    run(simulation, "two_at_once", seed=61, instructions=INSTRUCTIONS)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hilt.simulator import toolchain
+from hilt.simulator.build import rtl_flags
 from hilt.simulator.device import MemoryModel, SimulatedDevice
 from hilt.simulator.driver import Execution, execute
 from hilt.vta.accelerator import Accelerator
@@ -52,7 +53,7 @@ def build(accelerator: Accelerator, hls: Path, folder: Path) -> Path:
     macros = [f"-D{name}={value}" for name, value in accelerator.defines().items()]
     library = folder / "libvta.so"
     verilate = [
-        *(str(verilator.program), "--cc", "--exe", "--Mdir", str(folder / "v"), *macros),
+        *(str(verilator.program), "--cc", "--exe", "--Mdir", str(folder / "v"), *rtl_flags(accelerator)),
         *("-LDFLAGS", "-shared", "-o", str(library)),
         *("-CFLAGS", " ".join(["-std=c++17", "-fPIC", f"-I{hls / 'sim'}", *macros])),
         *("-F", str(hls / "sim" / "rtl_debug.f")),

@@ -25,7 +25,7 @@ def test_every_mutant_changes_one_line_of_the_rtl(tmp_path: Path) -> None:
 
 def test_the_copy_with_all_has_each_once(tmp_path: Path) -> None:
     copy = with_all(LISTED, tmp_path)
-    text = "".join(path.read_text() for path in (copy / "rtl").glob("*.sv"))
+    text = "".join(path.read_text() for path in (copy / "rtl").glob("*.sv*"))
     for mutant in LISTED:
         assert text.count(f"(vta_pkg::mutant == {mutant.number} ? ({mutant.put}) : (") == 1, mutant.name
 

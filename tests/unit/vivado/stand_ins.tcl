@@ -16,7 +16,7 @@ set options {
   close_design {} reset_run {} report_utilization {-hierarchical -file} report_timing_summary {-file}
   report_pulse_width {-file} report_methodology {-file} report_drc {-file} report_cdc {-details -file}
   get_methodology_violations {-quiet -filter} get_drc_violations {-quiet -filter} get_cdc_violations {-quiet -filter}
-  read_verilog {-sv} read_xdc {-mode} synth_design {-top -part -mode}
+  read_verilog {-sv} read_xdc {-mode} synth_design {-top -part -mode -include_dirs}
   ipx::package_project {-root_dir -vendor -library -taxonomy -import_files -force}
   ipx::associate_bus_interfaces {-busif -clock} ipx::create_xgui_files {} ipx::update_checksums {}
   ipx::check_integrity {} ipx::save_core {}

@@ -110,20 +110,22 @@ def test_the_manifest_says_the_same(board: str, built: Build) -> None:
     assert entry.identity
 
 
-def test_the_sources_are_the_rtl_with_the_entrys_macros(board: str, built: Build) -> None:
+def parameters_of_the_wrapper(built: Build) -> dict[str, int]:
+    instance = (built.folder / "out" / "vta.v").read_text().partition("vta_top #(")[2].partition(")\n  ) u_top")[0]
+    return {name: int(value) for name, value in re.findall(r"\.(\w+)\((\d+)", instance)}
+
+
+def test_the_sources_are_the_rtl_with_the_entrys_parameters(board: str, built: Build) -> None:
     (call,) = [call for call in built.calls("add_files") if "vta_pkg" in call[-1]]
     sources = [Path(source) for source in call[-1].split()]
     assert all(source.is_file() for source in sources)
     listed = [line for line in (RTL / "vta.f").read_text().split("\n") if line and not line.startswith("//")]
-    assert [source.name for source in sources] == [*listed, "vta.v"]
+    headers = sorted(path.name for path in RTL.glob("*.svh"))
+    assert [source.name for source in sources] == [*listed, *headers, "vta.v"]
     assert set(listed) == {path.name for path in RTL.glob("*.sv")}
-    package = next(source for source in sources if source.name == "vta_pkg.sv").read_text()
-    head, rest = package[: package.index("//")], package[package.index("//") :]
-    assert rest == (RTL / "vta_pkg.sv").read_text()
-    written = {name: int(value) for name, value in re.findall(r"`define (\w+) (\d+)", head)}
-    wanted = bitstreams.find(BOARDS[board]).accelerator().defines()
-    assert written.pop("VTA_INSN_QUEUE_DEPTH") == 64
-    assert written == {name: value for name, value in wanted.items() if name != "VTA_INSN_QUEUE_DEPTH"}
+    assert ("file_type", "Verilog Header", "*.svh") in built.calls("set_property")
+    wanted = bitstreams.find(BOARDS[board]).accelerator().rtl_parameters()
+    assert parameters_of_the_wrapper(built) == wanted | {"InsnQueueDepth": 64}
 
 
 def buses_of(board: str) -> set[str]:
@@ -166,12 +168,13 @@ def test_remaining_signals_are_assigned_after_the_registers(built: Build) -> Non
 def test_the_packaged_top_is_verilog_around_the_whole_of_vta_top(built: Build) -> None:
     """UG1118 takes no SystemVerilog top. All warnings are on: a port that is missing or of another width is one."""
     (sources,) = [call[-1].split() for call in built.calls("add_files") if "vta_pkg" in call[-1]]
+    modules = [source for source in sources if not source.endswith(".svh")]
     assert ("top", "vta", "") in built.calls("set_property")
     verilator = toolchain.verilator()
     done = subprocess.run(
         [
             *(str(verilator.program), "--lint-only", "-Wall", "--top-module", "vta", "+1364-2001ext+v"),
-            *(str(RTL / "vta_waivers.vlt"), *sources),
+            *(f"+incdir+{RTL}", str(RTL / "vta_waivers.vlt"), *modules),
         ],
         env=verilator.environment,
         capture_output=True,
@@ -191,7 +194,7 @@ OF_BURSTS = {f"{channel}{signal}" for channel in ("AW", "AR") for signal in ("LE
 
 
 def test_every_bus_is_said_to_be_one(board: str, built: Build) -> None:
-    wrapper = (built.folder / "out" / "rtl" / "vta.v").read_text()
+    wrapper = (built.folder / "out" / "vta.v").read_text()
     signals: dict[str, set[str]] = {}
     for bus, signal, port in re.findall(
         r'X_INTERFACE_INFO = "xilinx.com:interface:aximm:1.0 (\w+) (\w+)" \*\)\n'
@@ -247,7 +250,7 @@ def test_parameters_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "own.json").write_text(json.dumps(shipped | {"LOG_WGT_BUFF_SIZE": 17}))
     result = build(tmp_path, "pynq-z2", str(tmp_path / "out"), str(tmp_path / "own.json"))
     assert result.process.returncode == 0, result.process.stderr
-    assert "`define VTA_LOG_WGT_BUFF_SIZE 17" in (tmp_path / "out" / "rtl" / "vta_pkg.sv").read_text()
+    assert parameters_of_the_wrapper(result)["LogWgtBuffSize"] == 17
 
 
 def test_a_clock_that_the_pll_does_not_make_is_refused(tmp_path: Path) -> None:
@@ -304,7 +307,9 @@ def test_the_accelerator_is_synthesised_alone_first(tmp_path: Path) -> None:
     names = [command[0] for command in result.commands]
     assert names.index("synth_design") < names.index("ipx::package_project")
     (call,) = result.calls("synth_design")
-    assert call == ("-top", "vta", "-part", "xc7z020clg400-1", "-mode", "out_of_context")
+    flags = ("-top", "vta", "-part", "xc7z020clg400-1", "-mode", "out_of_context", "-include_dirs", str(RTL))
+    assert call == flags
+    assert {Path(call[-1]).suffix for call in result.calls("read_verilog")} == {".sv", ".v"}
     assert len(result.calls("read_verilog")) == len(list(RTL.glob("*.sv"))) + 1
     (constraints,) = result.calls("read_xdc")
     text = (tmp_path / "out" / "out_of_context" / "clock.xdc").read_text()

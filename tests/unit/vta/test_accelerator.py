@@ -1,10 +1,12 @@
 import json
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from hilt import paths
 from hilt.vta.accelerator import (
     Accelerator,
     FieldOverflowError,
@@ -80,6 +82,18 @@ def test_defines_are_the_macros_of_the_architecture() -> None:
         "VTA_BANDS": 0,
         "VTA_INSN_QUEUE_DEPTH": 512,
     }
+
+
+def test_the_rtl_has_the_parameters_of_an_accelerator_and_no_other() -> None:
+    header = (paths.hls_directory() / "rtl" / "vta_parameters.svh").read_text()
+    accelerator = Accelerator.for_parameters(load_parameters("pynq"), IsaRevision.B, bus_bits=128, hazards="none")
+    parameters = accelerator.rtl_parameters()
+    assert re.findall(r"^parameter (?:int unsigned|bit) (\w+)", header, re.MULTILINE) == list(parameters)
+    assert parameters["LogWgtBuffSize"] == 18
+    assert parameters["BusBits"] == 128
+    assert parameters["HazardInterlock"] == 0
+    passed = (paths.hls_directory() / "rtl" / "vta_passed.svh").read_text()
+    assert re.findall(r"^\.(\w+)\(\1\)", passed, re.MULTILINE) == list(parameters)
 
 
 def test_bands_are_of_two_or_four_lanes() -> None:

