@@ -70,7 +70,7 @@ def _write_missing(home: Path, campaign: Campaign, state: RunState, output: Path
     missing = state is RunState.FINISHED and not (directory / REPORT).exists()
     if output is None and not missing:
         return
-    with Store(database_path(home)) as store:
+    with CommandWork(f"writing the report to {directory}"), Store(database_path(home)) as store:
         written = write_outputs(store, campaign.uuid, directory)
     if missing or directory.resolve() not in folders_of(home, campaign.uuid):  # else its engine has told them
         for note in written.notes:
@@ -79,7 +79,8 @@ def _write_missing(home: Path, campaign: Campaign, state: RunState, output: Path
 
 def _end_with_bundle(home: Path, campaign: Campaign, folder: Path, state: RunState) -> None:
     """Write the bundle of a quantised model's finished campaign, unless the folder has it."""
-    from hilt.campaign.network_bundle import BUNDLE, has_graph
+    with CommandWork("reading the network"):
+        from hilt.campaign.network_bundle import BUNDLE, has_graph
 
     if state is RunState.FINISHED and has_graph(home, campaign) and not (folder / BUNDLE).exists():
         _finish_with_bundle(home, campaign, folder)
@@ -99,7 +100,7 @@ def _finish_with_bundle(home: Path, campaign: Campaign, folder: Path) -> None:
     with Store(database_path(home)) as store, CommandWork(command=named, campaign=campaign.uuid) as work:
         board = board_names_of(board_of(store, campaign))[0]
         ending = end_with_bundle(store, campaign, board, folder, work, telling(work))
-        work.begin("writing the report")
+        work.begin(f"writing the report to {folder}")
         write_outputs(store, campaign.uuid, folder)
     say_text(
         f"verified: {ending.verified.text}; VTA at {100 * ending.after.utilisation:.1f}% of its peak, "
