@@ -14,6 +14,7 @@ from hilt_runtime.device import VtaDevice
 from hilt_runtime.errors import DeviceError, InferenceError, InputError, MemoryNeededError, NetworkError, StepError
 from hilt_runtime.layout import channels_first, fold, pack, unpack
 from hilt_runtime.native import library
+from hilt_runtime.native.in_place import read_in_place
 from hilt_runtime.native.inference import ForbiddenError, InferencePlan, ShapeChangedError
 from hilt_runtime.native.steps import NotNativeError
 
@@ -126,6 +127,7 @@ class PlacedNetwork:
         self._packed: Dict[str, Any] = {}
         self._views: Dict[str, Any] = {}
         manifest = bundle.manifest
+        self._in_place = [manifest["steps"][place] for place in read_in_place(manifest)]
         self._own = {name: bundle.arrays[part] for name, part in manifest["arrays"].items()}
         try:
             self.constants: Any = self._place_constants() if constants is None else constants.constants
@@ -365,6 +367,9 @@ class PlacedNetwork:
     def _plan_unpack(self, step: Dict[str, Any], plan: InferencePlan) -> None:
         self._read_back(step["buffer"])
         self._reads.append(self._views[step["buffer"]])
+        if any(step is each for each in self._in_place):
+            plan.add_view(step)
+            return
         try:
             plan.add_unpack(step)
         except NotNativeError as error:

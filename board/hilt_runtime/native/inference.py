@@ -10,6 +10,7 @@ import numpy as np
 
 from hilt_runtime.layout import channels_first, four
 from hilt_runtime.native.bands import apart, joined
+from hilt_runtime.native.in_place import rows_of
 from hilt_runtime.native.plans import execute, plan_operator
 from hilt_runtime.native.split import AWAKE_MICROSECONDS
 from hilt_runtime.native.steps import Builder, NotNativeError, copy, strides_of
@@ -90,6 +91,11 @@ class InferencePlan:
             return
         numbers = [images, channels, rows * columns, outer, inner, batch, block, last]
         self._native("pack", [data, packed], numbers, before)
+
+    def add_view(self, step: Step) -> None:
+        """Add the reading back of a tensor that is read where it lies (native/in_place.py)."""
+        self._ends.append(len(self.builder.records))
+        self.values[step["tensor"]] = rows_of(self._packed[step["buffer"]], step["shape"])
 
     def add_unpack(self, step: Step) -> None:
         """Add and run the reading back of a tensor. Raises NotNativeError."""

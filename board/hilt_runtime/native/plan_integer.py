@@ -152,9 +152,18 @@ def _softmax(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[A
     if not data.size:
         raise NotNativeError("an empty tensor")
     out, powers = builder.new(data.shape, np.float32), builder.constant(softmax_powers(attributes["scale"]))
-    numbers = [attributes["logarithm"], outer, data.shape[axis], inner, 0, inner]
+    if not data.flags.c_contiguous:
+        data = _whole_rows(data)
+    numbers = [attributes["logarithm"], outer, out.shape[axis], inner, 0, inner, data.size // outer]
     builder.step("softmax_int8", [data, powers, out], numbers, [attributes["scale"]])
     return [out.reshape(attributes["shape"])]
+
+
+def _whole_rows(data: Any) -> Any:
+    """Return rows of int8 with what lies between them, of a view of their first elements. Raises NotNativeError."""
+    if data.ndim != 2 or data.strides[1] != 1 or data.strides[0] < data.shape[1]:
+        raise NotNativeError("a tensor is not contiguous")
+    return np.lib.stride_tricks.as_strided(data, (len(data), data.strides[0]))
 
 
 def _upsample(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:

@@ -40,27 +40,31 @@ static int run_softmax(const work_t *w) {
   return 0;
 }
 
-// --- softmax of int8: 1 for its logarithm, outer, size, inner, first and end of the inner; f: scale. Buffers: data, powers (256), target. ---
+// --- softmax of int8: 1 for its logarithm, outer, size, inner, first and end of the inner, bytes from an outer to the next
+// of the data; f: scale. Buffers: data, powers (256), target. ---
 
 static int check_softmax_int8(const work_t *w) {
-  int64_t elements = product_of(3, w->p + 1);
+  int64_t elements = product_of(3, w->p + 1), line = product_of(2, w->p + 2), lines[2] = {w->p[1], w->p[6]};
   return w->count == 3 && elements > 0 && w->p[2] <= INT32_MAX && in_range(w->p[4], 0, w->p[5]) &&
-         w->p[5] <= w->p[3] && holds(w, 0, elements, 1) && holds(w, 1, 256, 4) &&
+         w->p[5] <= w->p[3] && w->p[6] >= line && holds(w, 0, product_of(2, lines), 1) && holds(w, 1, 256, 4) &&
          holds(w, 2, elements, 4);
 }
+
+#define WORDS 4  // of four bytes, at once
 
 // Counts the bytes of a line, four of one load where they lie one behind another.
 static void count_bytes(const uint8_t *bits, ptrdiff_t size, ptrdiff_t inner, int32_t counts[256]) {
   ptrdiff_t k = 0;
   if (inner == 1)
-    for (; k + 4 <= size; k += 4) {
-      uint32_t four;
-      memcpy(&four, bits + k, 4);
-      ++counts[four & 255];
-      ++counts[four >> 8 & 255];
-      ++counts[four >> 16 & 255];
-      ++counts[four >> 24];
-    }
+    for (; k + 4 * WORDS <= size; k += 4 * WORDS)
+      UNROLLED for (int word = 0; word < WORDS; ++word) {
+        uint32_t four;
+        memcpy(&four, bits + k + 4 * word, 4);
+        ++counts[four & 255];
+        ++counts[four >> 8 & 255];
+        ++counts[four >> 16 & 255];
+        ++counts[four >> 24];
+      }
   for (; k < size; ++k) ++counts[bits[k * inner]];
 }
 
@@ -69,11 +73,14 @@ static void look_up(const uint32_t results[256], const uint8_t *bits, uint32_t *
                     ptrdiff_t inner) {
   ptrdiff_t k = 0;
   if (inner == 1)
-    for (; k + 4 <= size; k += 4) {
-      uint8_t four[4];
-      memcpy(four, bits + k, 4);
-      UNROLLED for (int j = 0; j < 4; ++j) y[k + j] = results[four[j]];
-    }
+    for (; k + 4 * WORDS <= size; k += 4 * WORDS)
+      UNROLLED for (int word = 0; word < WORDS; ++word) {
+        uint32_t four;
+        memcpy(&four, bits + k + 4 * word, 4);
+        const uint32_t found[4] = {results[four & 255], results[four >> 8 & 255], results[four >> 16 & 255],
+                                   results[four >> 24]};
+        memcpy(y + k + 4 * word, found, 16);
+      }
   for (; k < size; ++k) y[k * inner] = results[bits[k * inner]];
 }
 
@@ -99,9 +106,8 @@ static int run_softmax_int8(const work_t *w) {
   ptrdiff_t outer = w->p[1], size = w->p[2], inner = w->p[3];
   for (ptrdiff_t o = 0; o < outer; ++o)
     for (ptrdiff_t i = w->p[4]; i < w->p[5]; ++i) {
-      ptrdiff_t first = o * size * inner + i;
-      softmax_int8_line((const int8_t *)w->data[0] + first, (const float *)w->data[1], (float *)w->data[2] + first, size,
-                        inner, w->p[0] != 0, w->f[0]);
+      softmax_int8_line((const int8_t *)w->data[0] + o * w->p[6] + i, (const float *)w->data[1],
+                        (float *)w->data[2] + o * size * inner + i, size, inner, w->p[0] != 0, w->f[0]);
     }
   return 0;
 }

@@ -191,11 +191,12 @@ def _packing(plain: int) -> Splitter:
 
 
 def _softmax(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
-    """Cut a softmax by lines: along the axes before its own, else along those behind, its last two numbers."""
+    """Cut a softmax by lines: along the axes before its own, else along those behind, its fifth and sixth number."""
     if numbers[1] >= pieces:
         return _outermost(1)(arrays, numbers, pieces)
-    *shape, begin, end = numbers
-    return [(arrays, [*shape, begin + first, begin + last]) for first, last in _ranges(end - begin, pieces, _LINE)]
+    shape, (begin, end), pitch = numbers[:4], numbers[4:6], numbers[6:]
+    cuts = _ranges(end - begin, pieces, _LINE)
+    return [(arrays, [*shape, begin + first, begin + last, *pitch]) for first, last in cuts]
 
 
 def _fold(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:

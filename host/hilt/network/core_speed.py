@@ -130,7 +130,7 @@ _PER_ELEMENT: Mapping[str, tuple[float, float]] = {
     "multiply packed": (1.13, 0.94),
     "upsample": (3.53, 2.26),
     "lanes": (1.88, 0.72),
-    "softmax": (11.24, 10.4),
+    "softmax": (9.52, 8.77),
     "concat": (0.25, 0.14),
     "slice": (1.5, 1.0),
     "pad": (1.4, 0.75),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -79,7 +78,7 @@ class _Importer:
         self._constants: dict[str, NDArray[Any]] = {}
         self._named_constants: dict[int, str] = {}
         """The names of integer constants by the arrays' identity."""
-        self._readers = Counter(name for node in graph.nodes for name in dict.fromkeys(node.inputs))
+        self._readers = graph.consumers()
         self._moved: dict[tuple[str, int], str] = {}
         """The int8 tensors of floats that are moved, by the floats and the exponent."""
         self._floats: dict[str, str] = {}
@@ -130,7 +129,7 @@ class _Importer:
         made = self._matcher.match(source, exponent)
         if made is None:
             made = self._table(source, 2.0**-exponent) or self._matcher.match_move(source, exponent)
-        if made is None and self._is_turned(source):
+        if made is None and self._is_turned(source, exponent):
             made = self._matcher.moved(source, lambda name: self._int8_of(name, exponent))
         self._tensors[result] = Tensor(result, self._graph.shape(source), "int8", 2.0**-exponent)
         if made is None:
@@ -138,19 +137,33 @@ class _Importer:
             made = IntegerNode("quantize", f"{source}.quantize", [self._float(source)], attributes, [node.name])
         self._emit(made, [result])
 
-    def _is_turned(self, name: str) -> bool:
-        """Tell whether floats are turned, joined, cut or padded, and nothing else reads them: int8 moves less.
+    def _is_turned(self, name: str, exponent: int) -> bool:
+        """Tell whether floats are turned, joined, cut or padded, and only int8 of a scale follows: int8 moves less.
 
         Cuts of a tensor that is more than twice as large are left, for all of it would be quantised.
         """
         maker = self._view.producers.get(name)
-        if maker is None or maker.domain or self._readers[name] != 1 or name in self._graph.outputs:
+        if maker is None or maker.domain or not self._ends_in_int8(name, exponent):
             return False
         sources = self._graph.computed_inputs(maker)
         sizes = [math.prod(self._graph.shape(each)) for each in (*sources, name)]
         if sum(sizes[:-1]) > 2 * sizes[-1]:
             return False
-        return maker.op in _TURNS or (maker.op == "Reshape" and self._is_turned(maker.inputs[0]))
+        return maker.op in _TURNS or (maker.op == "Reshape" and self._is_turned(maker.inputs[0], exponent))
+
+    def _ends_in_int8(self, name: str, exponent: int) -> bool:
+        """Tell whether all that reads a tensor moves it, if anything, and quantises it with one scale."""
+        readers = self._readers.get(name, [])
+        if not readers or name in self._graph.outputs:
+            return False
+        return all(
+            self._view.exponent(reader) == exponent
+            if reader.op == "QuantizeLinear"
+            else not reader.domain
+            and reader.op in _TURNS | {"Reshape"}
+            and self._ends_in_int8(reader.outputs[0], exponent)
+            for reader in readers
+        )
 
     def _int8_of(self, source: str, exponent: int) -> str:
         """Return the int8 tensor of floats, emitting what makes it."""
@@ -159,7 +172,7 @@ class _Importer:
             return self._renamed.get(leaf.name, leaf.name)
         if (source, exponent) not in self._moved:
             made = None
-            if self._is_turned(source):
+            if self._is_turned(source, exponent):
                 made = self._matcher.moved(source, lambda name: self._int8_of(name, exponent))
             made = made or self._table(source, 2.0**-exponent)
             if made is None:

@@ -49,6 +49,8 @@ def _rewritten(graph: OnnxGraph, node: OnnxNode, producers: dict[str, OnnxNode])
     if node.op == "Transpose":
         return _joined(graph, node, producers)
     sources = [_source(graph, name, producers) for name in node.inputs]
+    if _joins_channels(graph, node, sources):
+        return _joined_first(graph, node, sources)
     if not any(sources):
         return None
     if node.op == "ReduceMean" and not node.attributes.get("keepdims", 1):
@@ -137,6 +139,46 @@ def _moved(graph: OnnxGraph, node: OnnxNode, sources: list[str]) -> list[OnnxNod
             {"perm": list(_LAST[rank])},
         ),
     ]  # fmt: skip
+
+
+def _joins_channels(graph: OnnxGraph, node: OnnxNode, sources: list[str]) -> bool:
+    """Tell whether a Concat joins channels of images, of which those that are not turned have one alone.
+
+    One channel lies alike first and last. Where none is turned, a Transpose to channels first must follow.
+    """
+    if node.op != "Concat" or all(sources) or any(name in graph.constants for name in node.inputs):
+        return False
+    shapes = [graph.shape(name) for name in node.inputs]
+    if len(shapes[0]) != 4 or node.attributes.get("axis", 0) % 4 != 3:
+        return False
+    alone = all(source or shape[3] == 1 for source, shape in zip(sources, shapes, strict=True))
+    return alone and (any(sources) or _turned_later(graph, node.outputs[0]))
+
+
+def _turned_later(graph: OnnxGraph, name: str) -> bool:
+    """Tell whether a Transpose to channels first reads a tensor, or what moves with it."""
+    for reader in graph.nodes:
+        if name not in reader.inputs or reader.domain:
+            continue
+        if reader.op == "Transpose" and list(reader.attributes.get("perm", ())) == FIRST:
+            return True
+        if reader.op in ("Slice", "Pad") and _turned_later(graph, reader.outputs[0]):
+            return True
+    return False
+
+
+def _joined_first(graph: OnnxGraph, node: OnnxNode, sources: list[str]) -> list[OnnxNode] | None:
+    """Return Reshapes of the images of one channel, the Concat of channels first, and the Transpose behind it."""
+    made, firsts = [], []
+    for place, (name, source) in enumerate(zip(node.inputs, sources, strict=True)):
+        first = source
+        if not source:
+            images, *sides, channels = graph.shape(name)
+            first = graph.unique(f"{node.name}.{place}.first")
+            made.append(reshape_node(graph, f"{node.name}.{place}", name, first, (images, channels, *sides)))
+        firsts.append(first)
+    moved = _moved(graph, node, firsts)
+    return None if moved is None else [*made, *moved]
 
 
 def _moved_inputs(graph: OnnxGraph, node: OnnxNode, sources: list[str]) -> list[str] | None:

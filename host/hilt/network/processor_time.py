@@ -28,6 +28,7 @@ from hilt.network.core_speed import (
 )
 from hilt.network.graph import Graph
 from hilt.virtual.names import PREFIX
+from hilt_runtime.native.in_place import read_in_place
 from hilt_runtime.native.split import AWAKE_MICROSECONDS
 
 
@@ -79,6 +80,7 @@ def modelled_time(core: Core, graph: Graph, manifest: Mapping[str, Any], engines
     """Return the times of the stated model of a core."""
     all_steps = manifest["steps"]
     chains = {chain.first: chain for chain in chains_of(graph, manifest, engines)}
+    in_place = read_in_place(manifest)
     helpers = _Helpers(math.inf)
     steps: dict[int, float] = {}
     used = set[Engine]()
@@ -98,7 +100,8 @@ def modelled_time(core: Core, graph: Graph, manifest: Mapping[str, Any], engines
         else:
             engine: Engine = _engine_of(all_steps[place], engines)
             work = _work_of(graph, manifest, all_steps[place])
-            steps[place] = step_seconds(core, engine, work, helpers.awake)
+            free = engine == "native" and place in in_place
+            steps[place] = 0.0 if free else step_seconds(core, engine, work, helpers.awake)
             helpers.after(engine == "native" and pieces_of(core, [work]) > 1, steps[place])
             used.add(engine)
             place += 1

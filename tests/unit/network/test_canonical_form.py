@@ -400,6 +400,39 @@ def test_a_fused_product_keeps_its_factor_and_transposition() -> None:
     assert operators["FusedMatMul"] == 0
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_images_of_one_channel_are_joined_channels_first(turned: bool) -> None:
+    """A layer's result and images of one channel, joined with channels last: nothing is turned."""
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["f"], perm=[0, 3, 1, 2]),
+        helper.make_node("Conv", ["f", "w"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Transpose", ["c"], ["l"], perm=[0, 2, 3, 1]),
+        helper.make_node("Abs", ["x"], ["a"]),
+        helper.make_node("Concat", ["a", "l" if turned else "x", "a"], ["j"], axis=-1),
+        helper.make_node("Slice", ["j", "one", "many", "two"], ["s"]),
+        helper.make_node("Transpose", ["s"], ["g"], perm=[0, 3, 1, 2]),
+        helper.make_node("Conv", ["g", "v"], ["y"]),
+    ]
+    constants = {
+        "w": normal(4, 1, 3, 3), "v": normal(2, 6 if turned else 3, 1, 1),
+        "one": np.array([1]), "many": np.array([1 << 40]), "two": np.array([2]),
+    }  # fmt: skip
+    made = assert_same(model_of(nodes, {"x": (1, 5, 7, 1)}, constants), {"x": normal(1, 5, 7, 1)})
+    assert made["Transpose"] == 0 and made["Concat"] == 1
+
+
+@pytest.mark.parametrize("change", ["two channels", "never turned", "a constant"])
+def test_other_joins_keep_channels_last(change: str) -> None:
+    given = (1, 5, 7, 2 if change == "two channels" else 1)
+    nodes = [
+        helper.make_node("Abs", ["x"], ["a"]),
+        helper.make_node("Concat", ["a", "k" if change == "a constant" else "x"], ["j"], axis=3),
+        helper.make_node("Transpose", ["j"], ["y"], perm=[0, 2, 1, 3] if change == "never turned" else [0, 3, 1, 2]),
+    ]
+    made = assert_same(model_of(nodes, {"x": given}, {"k": normal(*given)}), {"x": normal(*given)})
+    assert made["Transpose"] == 1 and made["Reshape"] == 0
+
+
 def test_layouts_of_converters_cancel_behind_the_operators_between() -> None:
     """NHWC models: Transposes around each layer meet, and a dense layer behind a flatten takes its columns in order."""
     random = np.random.default_rng(3)

@@ -131,7 +131,8 @@ def test_a_network_with_both_runs_as_its_reference() -> None:
 
 
 @pytest.mark.slow
-def test_what_is_moved_in_front_of_a_layer_is_quantised_once() -> None:
+@pytest.mark.parametrize("layers", [1, 2])
+def test_what_is_moved_in_front_of_layers_is_quantised_once(layers: int) -> None:
     """Harmonics of a row: shifted copies, padded and joined with channels last, as basic-pitch stacks them."""
     random = np.random.default_rng(4)
     constants = {
@@ -152,6 +153,13 @@ def test_what_is_moved_in_front_of_a_layer_is_quantised_once() -> None:
         helper.make_node("Transpose", ["j"], ["t"], perm=[0, 3, 1, 2]),
         helper.make_node("Conv", ["t", "w"], ["y"]),
     ]
+    if layers == 2:  # each turns them for itself, as TFLite's do
+        nodes[-1].output[0] = "first"
+        nodes += [
+            helper.make_node("Transpose", ["j"], ["u"], perm=[0, 3, 1, 2]),
+            helper.make_node("Conv", ["u", "w"], ["second"]),
+            helper.make_node("Add", ["first", "second"], ["y"]),
+        ]
     made = runs_as_its_reference(model_of(nodes, {"x": (1, 9, 20)}, constants))
     assert made >= {"quantize", "slice", "pad", "concat"} and not made & {"Slice", "Pad", "Concat", "Transpose"}
 
