@@ -156,7 +156,24 @@ def _squares(data: np.ndarray, axis: Any, keepdims: bool) -> Any:
     return _summed(data * data, axis, keepdims)
 
 
+def counted_sum(inputs: Inputs, attributes: Attributes) -> Any:
+    """Return float32 sums over `rows` of a float32 table's rows at int64 places: counts times entries, in order.
+
+    What `rows` share lies side by side in the result. Raises IndexError for a place that is not there.
+    """
+    places, table = inputs[0].reshape(attributes["rows"], -1), inputs[1]
+    if places.size and not -len(table) <= places.min() <= places.max() < len(table):
+        raise IndexError("a place outside of the table's {} rows".format(len(table)))
+    sums = np.zeros((places.shape[1], table.shape[1]), np.float64)
+    for group, line in zip(places.T % len(table), sums):
+        counts = np.bincount(group, minlength=len(table))
+        for row in np.flatnonzero(counts):
+            line += np.float64(counts[row]) * table[row].astype(np.float64)
+    return sums.astype(np.float32).reshape(attributes["shape"])
+
+
 OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {
+    "counted_sum": counted_sum,
     "ArgMax": _arg(np.argmax),
     "ArgMin": _arg(np.argmin),
     "BatchNormalization": _batch_normalization,

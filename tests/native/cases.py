@@ -74,6 +74,8 @@ OPERATORS: dict[str, tuple[str, list[Any], Mapping[str, Any], int]] = {
     "ReduceMean": ("ReduceMean", [floats(16, 400), np.array([1])], {}, 6400),
     "ReduceSum of columns": ("ReduceSum", [floats(50, 128), np.array([0])], {}, 6400),
     "ReduceMax": ("ReduceMax", [floats(16, 400), np.array([1])], {}, 6400),
+    "counted_sum a product": ("counted_sum", [np.arange(2048) % 258, floats(258, 64)],
+                              {"rows": 512, "shape": [1, 256]}, 4 * 258 * 64),
     "Where": ("Where", [floats(50, 128) > 0, floats(50, 128), floats(128)], {}, 6400),
     "Clip of int64": ("Clip", [np.arange(6400), np.array(3), np.array(90)], {}, 6400),
     "Transpose": ("Transpose", [floats(50, 128)], {"perm": [1, 0]}, 6400),

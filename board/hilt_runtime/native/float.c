@@ -490,8 +490,63 @@ static int run_argmax(const work_t *w) {
   return 0;
 }
 
+// --- counted sum: rows, groups, entries, columns, first and end of the groups. Buffers: places (int64: rows x groups),
+// table (entries x columns), counts (int32: groups x entries), target (groups x columns). ---
+
+static int check_counted_sum(const work_t *w) {
+  const int64_t *p = w->p;
+  int64_t counts[2] = {p[1], p[2]}, made[2] = {p[1], p[3]};
+  return w->count == 4 && p[0] <= INT32_MAX && in_range(p[4], 0, p[5]) && p[5] <= p[1] &&
+         holds(w, 0, product_of(2, p), 8) && holds(w, 1, product_of(2, p + 2), 4) && holds(w, 2, product_of(2, counts), 4) &&
+         holds(w, 3, product_of(2, made), 4);
+}
+
+// Counts a group's places; returns 1 where one is not there.
+static int count_places(const int64_t *places, ptrdiff_t rows, ptrdiff_t apart, ptrdiff_t entries, int32_t *counts) {
+  memset(counts, 0, (size_t)entries * 4);
+  for (ptrdiff_t row = 0; row < rows; ++row) {
+    const int64_t place = places[row * apart];
+    if (!in_range(place, -entries, entries - 1)) return 1;
+    ++counts[place < 0 ? place + entries : place];
+  }
+  return 0;
+}
+
+// Counts times entries of COLUMNS columns.
+static void counted_block(const float *table, const int32_t *counts, ptrdiff_t entries, ptrdiff_t columns, float *y) {
+  double sums[COLUMNS] = {0};
+  for (ptrdiff_t entry = 0; entry < entries; ++entry, table += columns) {
+    if (counts[entry] == 0) continue;
+    const double times = counts[entry];
+    UNROLLED for (int i = 0; i < COLUMNS; ++i) sums[i] = added(sums[i], times, (double)table[i]);
+  }
+  UNROLLED for (int i = 0; i < COLUMNS; ++i) y[i] = (float)sums[i];
+}
+
+static float counted_column(const float *table, const int32_t *counts, ptrdiff_t entries, ptrdiff_t columns) {
+  double sum = 0.0;
+  for (ptrdiff_t entry = 0; entry < entries; ++entry)
+    if (counts[entry]) sum = added(sum, counts[entry], (double)table[entry * columns]);
+  return (float)sum;
+}
+
+static int run_counted_sum(const work_t *w) {
+  const ptrdiff_t rows = w->p[0], groups = w->p[1], entries = w->p[2], columns = w->p[3];
+  for (ptrdiff_t group = w->p[4]; group < w->p[5]; ++group) {
+    int32_t *counts = (int32_t *)w->data[2] + group * entries;
+    if (count_places((const int64_t *)w->data[0] + group, rows, groups, entries, counts)) return 1;
+    float *y = target(w) + group * columns;
+    ptrdiff_t column = 0;
+    for (; column + COLUMNS <= columns; column += COLUMNS)
+      counted_block(floats(w, 1) + column, counts, entries, columns, y + column);
+    for (; column < columns; ++column) y[column] = counted_column(floats(w, 1) + column, counts, entries, columns);
+  }
+  return 0;
+}
+
 const kernel_t float_kernels[] = {
     {check_unary, run_unary}, {check_binary, run_binary}, {check_reduce, run_reduce}, {check_matmul, run_matmul},
     {check_conv, run_conv},   {check_pool, run_pool},     {check_blend, run_blend},   {check_argmax, run_argmax},
+    {check_counted_sum, run_counted_sum},
 };
 const int float_kernel_count = sizeof float_kernels / sizeof float_kernels[0];

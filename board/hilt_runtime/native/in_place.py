@@ -35,17 +35,23 @@ def rows_of(packed: Any, shape: Sequence[int]) -> Any:
 def _can_read(step: Mapping[str, Any], buffer: Sequence[int], following: Sequence[Mapping[str, Any]]) -> bool:
     """Tell whether a tensor is rows of its buffer, and its readers take it so, before the buffer may be written."""
     shape = step["shape"]
-    if math.prod(buffer[2:5]) != 1 or math.prod(shape[2:]) != 1:
+    if math.prod((*buffer[2:5], *shape[2:])) != 1:
         return False
     dense = shape[0] == 1 or shape[1] == buffer[1] * buffer[5]
-    readable = _READERS if dense else _READERS_OF_ROWS if len(shape) == 2 else frozenset()
-    written = False
+    reads, written = [], False
     for later in following:
         written = written or later["kind"] not in ("cpu", "unpack") or "packed" in later
-        if later["kind"] == "pack" and later["tensor"] == step["tensor"]:
-            return False
-        reads = later["kind"] == "cpu" and step["tensor"] in later["inputs"]
-        last = dense or later.get("attributes", {}).get("axis") in (1, -1)
-        if reads and (written or later["op"] not in readable or not last):
-            return False
-    return True
+        if step["tensor"] in _read_by(later):
+            reads.append(not written and _takes_rows(later, dense))
+    return all(reads) and (dense or len(shape) == 2)
+
+
+def _read_by(step: Mapping[str, Any]) -> Sequence[str]:
+    return step["inputs"] if step["kind"] == "cpu" else [step["tensor"]] if step["kind"] == "pack" else []
+
+
+def _takes_rows(step: Mapping[str, Any], dense: bool) -> bool:
+    """Tell whether an operator reads rows where they lie, dense ones or with lanes of nothing between."""
+    if dense:
+        return step["op"] in _READERS
+    return step["op"] in _READERS_OF_ROWS and step["attributes"].get("axis") in (1, -1)

@@ -166,6 +166,18 @@ def _softmax(logarithm: int) -> Plan:
     return plan
 
 
+def _counted_sum(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
+    places, table = inputs[0], inputs[1]
+    _float32(table)
+    if places.dtype != np.int64 or table.ndim != 2 or not table.size:
+        raise NotNativeError("places that are not int64, or no table")
+    groups = places.size // attributes["rows"]
+    out = builder.new((groups, table.shape[1]), np.float32)
+    numbers = [attributes["rows"], groups, *table.shape, 0, groups]
+    builder.step("counted_sum", [places, table, builder.new((groups, len(table)), np.int32), out], numbers)
+    return [out.reshape(attributes["shape"])]
+
+
 def _arg(least: int) -> Plan:
     def plan(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
         data = inputs[0]
@@ -346,6 +358,7 @@ PLANS: Dict[str, Plan] = {
     **{name: _binary(name) for name in BINARY if name not in ("Max", "Min")},
     **{name: _reduction(name) for name in _REDUCTIONS},
     "ArgMax": _arg(0),
+    "counted_sum": _counted_sum,
     "ArgMin": _arg(1),
     "AveragePool": _pool(1),
     "BatchNormalization": _batch_normalization,

@@ -13,9 +13,10 @@ AWAKE_MICROSECONDS = 200
 """A helper watches for the next step's pieces so long before it sleeps: steps follow one another at once."""
 _INSTRUCTIONS = {
     **dict.fromkeys(("copy", "pack", "unpack", "fold", "global_average_pool"), 1),
-    **dict.fromkeys(("dequantize", "multiply", "table_float", "binary"), 2),
+    **dict.fromkeys(("dequantize", "multiply", "table_float", "binary", "take"), 2),
     **dict.fromkeys(("table", "quantize", "add", "conv", "matmul", "pool_packed", "reduce"), 4),
     **dict.fromkeys(("argmax", "blend"), 6),
+    "counted_sum": 3,
     **dict.fromkeys(("conv2d", "average_pool", "max_pool", "pool", "softmax_int8"), 12),
     "unary": 7,
     "widen": 6,
@@ -55,6 +56,8 @@ def _elements_of(kernel: str, arrays: Sequence[Any], numbers: Sequence[Any]) -> 
         return _SERIES_TIMES * elements
     if kernel == "copy" and (numbers[9 + numbers[1]], numbers[15 + numbers[1]]) != (1, 1):
         return _SCATTERED_TIMES * elements
+    if kernel == "counted_sum":
+        return int(numbers[1]) * int(arrays[1].size)
     if kernel == "matmul":
         return max(elements, int(arrays[-1].size) * int(numbers[3]))
     if kernel in ("conv", "conv2d"):
@@ -205,6 +208,12 @@ def _fold(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequenc
     return [(arrays, [*shape, begin + first, begin + last, order]) for first, last in _ranges(end - begin, pieces)]
 
 
+def _groups(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
+    """Cut a counted sum by groups: its last two numbers."""
+    *shape, begin, end = numbers
+    return [(arrays, [*shape, begin + first, begin + last]) for first, last in _ranges(end - begin, pieces)]
+
+
 _SPLITTERS: Dict[str, Splitter] = {
     "copy": _copy,
     "pack": _packing(0),
@@ -216,6 +225,7 @@ _SPLITTERS: Dict[str, Splitter] = {
     **dict.fromkeys(("max_pool", "average_pool", "global_average_pool", "pool_packed", "pool", "blend"), _outermost(0)),
     **dict.fromkeys(("reduce", "argmax"), _outermost(1)),
     **dict.fromkeys(("softmax", "softmax_int8"), _softmax),
+    "counted_sum": _groups,
     "matmul": _matmul,
     **dict.fromkeys(("conv", "conv2d"), _convolution),
 }

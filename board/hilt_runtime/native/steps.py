@@ -13,7 +13,7 @@ KERNELS = (
     *("copy", "fill", "take", "pack", "unpack", "fold", "where", "widen", "clip_wide"),
     *("table", "add", "multiply"),
     *("max_pool", "average_pool", "global_average_pool", "conv2d", "dense", "pool_packed"),
-    *("unary", "binary", "reduce", "matmul", "conv", "pool", "blend", "argmax"),
+    *("unary", "binary", "reduce", "matmul", "conv", "pool", "blend", "argmax", "counted_sum"),
     *("lstm", "gru", "rnn", "product_int8"),
     *("table_float", "quantize", "dequantize"),
     *("softmax", "softmax_int8"),

@@ -155,7 +155,7 @@ def _rowed_by(step: Step, rows: int, tensors: KnownTensors, rowed: Set[str]) -> 
         return None
     if step["op"] in _PAIRS:
         return _rowed_by_pairs(step, shapes, rows, rowed)
-    return _rowed_by_data(step, shapes, rows, tensors)
+    return (_rowed_by_look_up if step["op"] == "Gather" else _rowed_by_data)(step, shapes, rows, tensors)
 
 
 def _rowed_by_data(step: Step, shapes: Sequence[Any], rows: int, tensors: KnownTensors) -> Optional[Set[str]]:
@@ -168,6 +168,15 @@ def _rowed_by_data(step: Step, shapes: Sequence[Any], rows: int, tensors: KnownT
         return {data, made}
     reduced = _axes(step, tensors, len(shapes[0]))
     return {data, made} if reduced and min(reduced) >= axes else None
+
+
+def _rowed_by_look_up(step: Step, shapes: Sequence[Any], rows: int, tensors: KnownTensors) -> Optional[Set[str]]:
+    """Return the places and the output of a look-up of a constant's rows; None of another."""
+    table, places = step["inputs"][:2]
+    known = tensors.constant(table) is not None and tensors.constant(places) is None and shapes[1] is not None
+    if not known or step["attributes"].get("axis", 0) != 0 or prefix(shapes[1], rows) is None:
+        return None
+    return {places, step["outputs"][0]}
 
 
 def _rowed_by_pairs(step: Step, shapes: Sequence[Any], rows: int, rowed: Set[str]) -> Optional[Set[str]]:

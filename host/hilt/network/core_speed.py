@@ -177,6 +177,7 @@ _PER_MAC: Mapping[str, tuple[float, float]] = {
     "conv2d": (12.4, 6.1),
     "dense": (0.81, 0.62),
     "MatMul": (3.6, 2.1),
+    "counted_sum": (3.59, 1.48),
     **dict.fromkeys(("LSTM", "GRU", "RNN"), (3.46, 2.0)),
     **dict.fromkeys(("LSTM int8", "GRU int8", "RNN int8"), (0.63, 0.53)),
 }
@@ -217,7 +218,8 @@ def node_work(graph: Graph, node: Node) -> StepWork:
         if recurrence.nbytes > _SMALLEST_CACHE:  # it is read again for each step
             moved += recurrence.nbytes * (int(inputs[0].shape[0]) - 1)
     shapes = [tuple(tensor.shape) for tensor in inputs]
-    macs = graph.macs(node) or _float_macs(node, shapes, constants, elements)
+    counted = elements * len(constants[0]) if node.op == "counted_sum" else 0
+    macs = counted or graph.macs(node) or _float_macs(node, shapes, constants, elements)
     return StepWork(op, elements * _window(node), moved, macs, parts=_parts(node, shapes, op.endswith(" int8")))
 
 
@@ -328,7 +330,8 @@ def chain_seconds(
     seconds = []
     for work in works:
         instructions = _instructions_of(work)[_place(core)] + strips * _STRIP_INSTRUCTIONS[_place(core)]
-        taken = _computing(core, instructions, pieces) + work.bytes / near + _call_seconds(core)
+        rate = core.cached_bytes_per_second if work.op == "Gather" else near  # its table is in the cache
+        taken = _computing(core, instructions, pieces) + work.bytes / rate + _call_seconds(core)
         seconds.append(0.0 if work.op in _VIEWS else taken + first)
         first = first if work.op in _VIEWS else 0.0
     return seconds

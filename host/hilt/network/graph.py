@@ -53,6 +53,11 @@ OPERATORS: Mapping[str, str] = {
         "int8 -> float32. Attributes axis (from the last, -1), scale, logarithm (0 or 1), shape of the result: ONNX's "
         "Softmax or LogSoftmax of data * scale, its sum over the 256 values in order of falling value, in float64"
     ),
+    "counted_sum": (
+        "places int64, table float32 (T, K). Attributes rows, shape of the result: the sum of table[places] over its "
+        "first axis of so many rows, which is counts times entries in order of the table, in float64; those of "
+        "no place are left out"
+    ),
     "quantize": "float32 -> int8. Attribute scale: out = clip(rint(data / scale), -128, 127)",
     "dequantize": "int8 -> float32. Attribute scale: out = data * scale",
 }

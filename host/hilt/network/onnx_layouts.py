@@ -148,11 +148,10 @@ def _joins_channels(graph: OnnxGraph, node: OnnxNode, sources: list[str]) -> boo
     """
     if node.op != "Concat" or all(sources) or any(name in graph.constants for name in node.inputs):
         return False
-    shapes = [graph.shape(name) for name in node.inputs]
-    if len(shapes[0]) != 4 or node.attributes.get("axis", 0) % 4 != 3:
+    if len(graph.shape(node.inputs[0])) != 4 or node.attributes.get("axis", 0) % 4 != 3:
         return False
-    alone = all(source or shape[3] == 1 for source, shape in zip(sources, shapes, strict=True))
-    return alone and (any(sources) or _turned_later(graph, node.outputs[0]))
+    channels = {graph.shape(name)[3] for name, source in zip(node.inputs, sources, strict=True) if not source}
+    return channels == {1} and (any(sources) or _turned_later(graph, node.outputs[0]))
 
 
 def _turned_later(graph: OnnxGraph, name: str) -> bool:

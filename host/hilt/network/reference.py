@@ -280,6 +280,13 @@ def _softmax(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
     return result.reshape(attributes["shape"])
 
 
+def _counted_sum(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
+    places, table = (np.asarray(each) for each in inputs[:2])
+    taken = table.astype(np.float64)[places.reshape(attributes["rows"], -1)]
+    result: Array = taken.sum(axis=0).astype(np.float32)
+    return result.reshape(attributes["shape"])
+
+
 def _upsample(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
     high, wide = attributes["factors"]
     data = _data(inputs)
@@ -303,6 +310,7 @@ _OPERATORS: dict[str, Callable[[Inputs, Mapping[str, Any]], Array]] = {
     "average_pool": _average_pool,
     "concat": _concat,
     "conv2d": _conv2d,
+    "counted_sum": _counted_sum,
     "dense": _dense,
     "depth_to_space": _depth_to_space,
     "dequantize": _dequantize,

@@ -25,6 +25,7 @@ _SUMS = frozenset(
             "Resize",
             "Softmax",
             "Sum",
+            "counted_sum",
             "softmax",
         ),
     )
