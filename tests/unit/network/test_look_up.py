@@ -206,3 +206,24 @@ def test_a_function_of_rows_that_are_integers_is_computed_behind() -> None:
     constants = {"words": RANDOM.integers(0, 9, (4, 3)), "one": np.array([1])}
     graph = assert_same(model(nodes, np.int64, (3,), constants), np.array([3, 1, 0]))
     assert operators_of(graph) == ["Add", "Cast", "Gather"]
+
+
+def test_a_product_whose_bias_is_computed_stays_one() -> None:
+    nodes, constants = one_hot(np.int64, 5)
+    nodes[3:] = [
+        helper.make_node("Reshape", ["rows", "flat"], ["lines"]),
+        helper.make_node("Slice", ["lines", "first", "second"], ["line"]),
+        helper.make_node("MatMul", ["line", "w"], ["bias"]),
+        helper.make_node("Gemm", ["lines", "w", "bias"], ["y"]),
+    ]
+    constants |= {"flat": np.array([-1, 5]), "first": np.array([0]), "second": np.array([1])}
+    graph = assert_same(model(nodes, np.int64, (1, 4), constants), np.array([[0, 4, 2, 7]]))
+    assert operators_of(graph).count("Gather") < 2
+
+
+def test_a_product_of_more_rows_than_weights_is_a_look_up_of_zeros_too() -> None:
+    nodes, constants = one_hot(np.int64, 3)
+    nodes.append(helper.make_node("Relu", ["product"], ["y"]))
+    graph = assert_same(model(nodes, np.int64, (1, 40), constants), np.arange(-20, 20)[None])
+    (gather,) = (node for node in graph.nodes if node.op == "Gather")
+    assert graph.constants[gather.inputs[0]].shape == (4, 6), "a row for each place, and one of zeros"
