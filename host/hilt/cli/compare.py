@@ -36,7 +36,7 @@ def compare(
 ) -> None:
     """Compare runs, campaigns or bundles: whole networks first, then layer by layer, each over the first.
 
-    Runs that differ in the seed alone count as one row.
+    Runs that differ in the seed alone count as one row; each campaign has rows of its own.
     """
     from hilt.report.comparison import compare as compare_runs
     from hilt.report.comparison import compare_views, with_ratios, write_comparison
@@ -148,7 +148,7 @@ def _layers_table(groups: Sequence[ComparedGroup]) -> tables.Table:
         table.add_row(
             group.name,
             group.label,
-            str(len(group.seeds)),
+            str(len(set(group.seeds))),
             f"{group.trials:,}",
             f"{100 * group.valid_share:.0f}%",
             "-" if group.median is None else f"{group.median:,.1f}",

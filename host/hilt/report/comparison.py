@@ -28,7 +28,7 @@ from hilt.report.run_plots import (
 
 @dataclass(frozen=True)
 class ComparedGroup:
-    """Runs that differ in the seed alone, summed up. Latencies are the best of each run, in microseconds."""
+    """Runs that differ in the seed alone, and are of one campaign or none, summed up. Latencies are the best of each run, in microseconds."""
 
     workload: str
     name: str
@@ -197,7 +197,7 @@ def _row(group: ComparedGroup) -> tuple[str, ...]:
     return (
         escape(group.name),
         escape(group.label),
-        str(len(group.seeds)),
+        str(len(set(group.seeds))),
         f"{group.trials:,}",
         f"{100 * group.valid_share:.0f}&nbsp;%",
         "–" if group.median is None else f"{group.median:,.1f}",

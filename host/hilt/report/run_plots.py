@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class RunGroup:
-    """Runs that differ in nothing but the seed."""
+    """Runs that differ in nothing but the seed. Runs of two campaigns are of two groups, so that these are compared."""
 
     label: str
     runs: tuple[RunFacts, ...]
@@ -194,7 +194,8 @@ def _band(group: RunGroup, ordinals: list[int], curves: Floats, colour: str) -> 
 def _key(run: Run) -> tuple[str, ...]:
     options = " ".join(f"{name}={value}" for name, value in sorted(run.tuner_options.items()))
     space = f"{run.space_kind}, {run.orders} orders"
-    return (run.tuner, run.board, options, space, f"checks {run.checks}", run.bitstream[:12], run.workload)
+    campaign = "" if run.campaign is None else run.campaign[:8]
+    return (run.tuner, run.board, options, space, f"checks {run.checks}", run.bitstream[:12], run.workload, campaign)
 
 
 def _scatter(name: str, trials: Sequence[Trial], marker: Mapping[str, Any]) -> dict[str, Any]:

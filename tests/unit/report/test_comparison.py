@@ -45,6 +45,15 @@ def test_runs_of_other_seeds_are_one_group_and_others_are_labelled_by_their_diff
     assert (first.label, second.label) == (runs[0].run.tuner, "ga")
 
 
+def test_campaigns_that_differ_in_nothing_else_are_compared_with_each_other() -> None:
+    runs = [facts(name * 32, [took], campaign=of * 32) for name, took, of in (("a", 4, "d"), ("b", 6, "e"))]
+    assert [(group.label, len(group.runs)) for group in groups_of(runs)] == [("d" * 8, 1), ("e" * 8, 1)]
+    assert [(group.ratio, group.seeds) for group in compare(runs)] == [(1, (1,)), (1.5, (1,))]
+    again = [facts("a" * 32, [4]), facts("b" * 32, [6])]
+    page = comparison_page(again)
+    assert '<td data-label="seeds">1</td>' in page, "two runs of one seed are of one seed"
+
+
 def test_the_ratio_is_of_medians_to_the_first_group() -> None:
     runs = [facts("a" * 32, [9, 4], seed=0), facts("b" * 32, [8, 6], seed=1), facts("c" * 32, [None, 10], tuner="ga")]
     first, second = compare(runs)
