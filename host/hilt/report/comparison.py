@@ -28,7 +28,10 @@ from hilt.report.run_plots import (
 
 @dataclass(frozen=True)
 class ComparedGroup:
-    """Runs that differ in the seed alone, and are of one campaign or none, summed up. Latencies are the best of each run, in microseconds."""
+    """Runs that differ in the seed alone, and are of one campaign or none, summed up.
+
+    Latencies are the best of each run, in microseconds.
+    """
 
     workload: str
     name: str

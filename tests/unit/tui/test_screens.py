@@ -339,6 +339,20 @@ async def test_a_campaign_shows_every_layer_with_best_gain_and_share(tmp_path: P
             await until(pilot, lambda: shown(pilot, RunScreen) and "resnet18.C5 on" in text_of(pilot))
 
 
+async def test_sixty_cells_have_every_screens_number_and_whole_columns(tmp_path: Path) -> None:
+    make_campaign(tmp_path)
+    with app_of(tmp_path) as app:
+        async with app.run_test(size=(60, 24)) as pilot:
+            await until(pilot, lambda: "resnet18.C7" in text_of(pilot))
+            assert text_of(pilot).splitlines()[0].split() == ["hilt", "1", "Campaign", *"2345678"]
+            (titles,) = [line for line in text_of(pilot).splitlines() if line.startswith("layer")]
+            assert titles.split() == ["layer", "trials", "best", "µs", "gain", "state"]
+            await pilot.press("8")
+            await until(pilot, lambda: text_of(pilot).splitlines()[0].endswith("7  8 Network"))
+            await pilot.resize_terminal(80, 24)
+            await until(pilot, lambda: text_of(pilot).splitlines()[0].endswith("7 Runs 8 Network"))
+
+
 async def test_a_campaign_has_more_columns_in_a_terminal_that_grew(tmp_path: Path) -> None:
     make_campaign(tmp_path)
     with app_of(tmp_path) as app:

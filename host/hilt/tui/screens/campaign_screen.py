@@ -41,9 +41,11 @@ _COLUMNS = {
     "layer": 18, "times": 6, "trials": 7, "of trials": 10, "best µs": 12, "gain": 8, "share": 7, "state": 12,
 }  # fmt: skip
 """Narrow enough for 80 cells together, with the space between them."""
+_NOT_NARROW = ("times", "of trials", "share")
+"""Columns that a terminal of less than 80 cells has no room for."""
 _WIDE_COLUMNS = {"fallback µs": 13, "% of bound": 12, "valid": 7, "all µs": 13, "run": 10}
 _LEFT = ("layer", "of trials", "state", "run")
-_WIDE = 150
+_NARROW, _WIDE = 80, 150
 _HIGH = 40
 """Rows of a terminal in which the curve has its part of them, however many the layers."""
 _LEAST_CURVE = 8
@@ -110,7 +112,7 @@ class CampaignScreen(Screen[None]):
 
     def _set_columns(self) -> None:
         """Set the columns that the terminal has room for."""
-        columns = _COLUMNS | (_WIDE_COLUMNS if self.app.size.width >= _WIDE else {})
+        columns = _columns(self.app.size.width)
         if self._names == list(columns):
             return
         table = self.query_one(DataTable)
@@ -336,3 +338,10 @@ def _head(view: CampaignView) -> Content:
             Content(latency),
         ]
     )
+
+
+def _columns(width: int) -> dict[str, int]:
+    """Return the columns, with their widths, of a terminal of so many cells."""
+    if width < _NARROW:
+        return {name: cells for name, cells in _COLUMNS.items() if name not in _NOT_NARROW}
+    return _COLUMNS | (_WIDE_COLUMNS if width >= _WIDE else {})

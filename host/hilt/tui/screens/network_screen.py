@@ -32,9 +32,11 @@ from hilt.tui.widgets.navigation_bar import NavigationBar
 
 _COLUMNS = {"node": 24, "runs on": 8, "µs": 10, "share": 7, "of it all": 10, "SNR dB": 8, "of bound": 9}
 """Narrow enough for 80 cells together, with the space between them."""
+_NOT_NARROW = ("of it all", "of bound")
+"""Columns that a terminal of less than 80 cells has no room for."""
 _WIDE_COLUMNS = {"operation": 24, "shape": 18}
 _NUMBERS = ("µs", "share", "SNR dB", "of bound")
-_WIDE = 120
+_NARROW, _WIDE = 80, 120
 _COLOURS = {
     "vta": "$primary",
     "native": "$success",
@@ -127,7 +129,7 @@ class NetworkScreen(Screen[None]):
         self._fill(view)
 
     def _fill(self, view: Mapping[str, Any]) -> None:
-        columns = _COLUMNS | (_WIDE_COLUMNS if self.size.width >= _WIDE else {})
+        columns = _columns(self.size.width)
         table = self.query_one(DataTable)
         row = table.cursor_row
         table.clear(columns=True)
@@ -224,3 +226,10 @@ def _cells_of(
         kind = max(kinds, key=lambda name: kinds[name]) if kinds else ""
         found.append(("█", _COLOURS.get(kind, "$text")) if sum(kinds.values()) >= 0.5 else (" ", ""))
     return found
+
+
+def _columns(width: int) -> dict[str, int]:
+    """Return the columns, with their widths, of a terminal of so many cells."""
+    if width < _NARROW:
+        return {name: cells for name, cells in _COLUMNS.items() if name not in _NOT_NARROW}
+    return _COLUMNS | (_WIDE_COLUMNS if width >= _WIDE else {})
