@@ -97,12 +97,13 @@ def _mutants_of(name: str) -> list[Mutant]:
 
 
 def _print_file(found: Noticed) -> None:
-    noticed = found.tried - len(found.survivors)
+    tried, noticed = len(found.tried), len(found.tried) - len(found.survivors)
     doubts = f"{len(found.doubtful)} tests fail at times: {found.doubtful[0]}" if found.doubtful else ""
-    print(f"{found.name:48} {found.tried:7} {noticed:7} {found.seconds:5.0f}  {doubts}", flush=True)
+    print(f"{found.name:48} {tried:7} {noticed:7} {found.seconds:5.0f}  {doubts}", flush=True)
     lines = (ROOT / found.name).read_text(encoding="utf-8").splitlines()
     for mutant in sorted(found.survivors, key=_line):
-        print(f"    line {mutant.line}: {mutant.change}: {lines[mutant.line - 1].strip()[:70]}", flush=True)
+        bound = " (bounds a time)" if mutant.bounds_time else ""
+        print(f"    line {mutant.line}: {mutant.change}{bound}: {lines[mutant.line - 1].strip()[:70]}", flush=True)
 
 
 def _print_folders(found: list[Noticed]) -> None:
@@ -111,9 +112,16 @@ def _print_folders(found: list[Noticed]) -> None:
         folders[str(Path(each.name).parent)].append(each)
     print(f"\n{'folder':48} {'mutants':>7} {'noticed':>7} {'share':>6}")
     for folder, of_folder in [*folders.items(), ("all", found)]:
-        tried_here = sum(each.tried for each in of_folder)
-        noticed = tried_here - sum(len(each.survivors) for each in of_folder)
-        print(f"{folder:48} {tried_here:7} {noticed:7} {noticed / max(1, tried_here):6.0%}")
+        _print_share(folder, of_folder, (False, True))
+    _print_share("of these, numbers that only bound a time", found, (True,))
+    _print_share("all others", found, (False,))
+
+
+def _print_share(title: str, found: Sequence[Noticed], kinds: tuple[bool, ...]) -> None:
+    """Print how many of the mutants are noticed whose `bounds_time` is one of `kinds`."""
+    tried = sum(mutant.bounds_time in kinds for each in found for mutant in each.tried)
+    noticed = tried - sum(mutant.bounds_time in kinds for each in found for mutant in each.survivors)
+    print(f"{title:48} {tried:7} {noticed:7} {noticed / max(1, tried):6.0%}")
 
 
 def _line(mutant: Mutant) -> int:

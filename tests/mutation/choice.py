@@ -10,7 +10,7 @@ from typing import TypeGuard
 from tests.mutation.nearest import ROOT, nearest_tests, users_of
 from tests.mutation.record import Ran
 
-_SECONDS = 90.0
+_SECONDS = 20.0
 """Seconds that the chosen tests of a mutant take in all."""
 _LONG = 1.0
 """A test of so many seconds comes after all that take less."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from tests.mutation.without_effect import without_effect
+from tests.mutation.without_effect import time_bounds, without_effect
 
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
@@ -44,6 +44,8 @@ class Mutant:
     """The number of the changed node in the walk of the tree."""
     number: int
     """The number of the change among those of the node."""
+    bounds_time: bool = False
+    """It only changes how long a wait may take (tests.mutation.without_effect)."""
 
     def source(self, original: str) -> str:
         """Return the changed source."""
@@ -57,12 +59,12 @@ class Mutant:
 def mutants(source: str) -> Iterator[Mutant]:
     """Yield every mutant of a module: comparisons, operators, constants, conditions and statements, one at a time."""
     tree = ast.parse(source)
-    skipped = without_effect(tree)
+    skipped, bounds = without_effect(tree), time_bounds(tree)
     for position, node in enumerate(ast.walk(tree)):
         if node in skipped:
             continue
         for number, (line, name, _) in enumerate(_changes_of(node, skipped)):
-            yield Mutant(line, name, position, number)
+            yield Mutant(line, name, position, number, node in bounds)
 
 
 def _changes_of(node: ast.AST, skipped: Container[ast.AST] = ()) -> Iterator[tuple[int, str, Callable[[], object]]]:

@@ -64,7 +64,7 @@ def test_the_nearest_files_come_first_and_long_tests_last(write: Callable[..., N
 
 def test_the_tests_of_a_mutant_end_before_their_time(write: Callable[..., None]) -> None:
     write("def one() -> int:\n    return 1\n")
-    tests = {f"test_{number}": ran(2, seconds=40.0 + number) for number in range(4)}
+    tests = {f"test_{number}": ran(2, seconds=8.0 + number) for number in range(4)}
     assert choice.chosen(NAME, 2, tests) == ["test_0", "test_1"]
     assert choice.chosen(NAME, 2, {"test_long": ran(2, seconds=400.0)}) == ["test_long"]
 

@@ -86,6 +86,23 @@ def test_a_dropped_log_line_is_none_and_its_neighbour_is_one() -> None:
     assert [mutant.change for mutant in mutants(source)] == ["without begin()"]
 
 
+@pytest.mark.parametrize(
+    ("source", "bounds", "others"),
+    [
+        ("_ANSWER_SECONDS = 2.0", 1, 0),
+        ("SECONDS: float = 3 * 60", 2, 1),  # another product is another time by far
+        ("read(1, timeout=5.0)", 1, 1),
+        ("wait(timeout_seconds=None, times=2)", 0, 1),
+        ("def f():\n    seconds = 2", 0, 1),
+        ("SECONDS, ROWS = 2, 3", 0, 2),
+        ("SECONDS_OF = {1: 2}", 0, 2),
+    ],
+)
+def test_numbers_that_only_bound_a_time_are_told_apart(source: str, bounds: int, others: int) -> None:
+    changed = [each.bounds_time for each in mutants(source) if not each.change.startswith("without")]
+    assert (changed.count(True), changed.count(False)) == (bounds, others)
+
+
 @pytest.mark.parametrize("name", EQUIVALENT)
 def test_each_equivalent_mutant_is_one(name: str) -> None:
     source = (Path(__file__).parents[2] / name).read_text(encoding="utf-8")

@@ -34,7 +34,7 @@ class Noticed:
     """The mutants of one file that were tried, and those that no test noticed."""
 
     name: str
-    tried: int
+    tried: tuple[Mutant, ...]
     survivors: tuple[Mutant, ...]
     seconds: float
     doubtful: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ def tried(parent: Path, name: str, mutants: Sequence[Mutant]) -> Noticed:
     began = time.monotonic()
     trial = _Trial(_copy(parent), name)
     survivors = tuple(mutant for mutant in mutants if not trial.is_noticed(mutant))
-    return Noticed(name, len(mutants), survivors, time.monotonic() - began, tuple(sorted(trial.doubtful)))
+    return Noticed(name, tuple(mutants), survivors, time.monotonic() - began, tuple(sorted(trial.doubtful)))
 
 
 class _Trial:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 _LEVELS = ("debug", "info", "warning", "error", "exception", "critical", "log")
@@ -10,6 +11,8 @@ _OF_TYPES = ("cast", "TypeVar", "NewType", "ParamSpec")
 _DATACLASS_RULES = ("frozen", "slots", "repr", "kw_only")
 """The type checker holds `frozen` and `kw_only`; no result depends on `slots` and `repr`."""
 _CACHES = ("cache", "lru_cache")
+_TIME = re.compile(r"(?i)(^|_)(seconds|timeout|patience)$")
+"""The ends of names of bounds of time."""
 
 
 def without_effect(tree: ast.Module) -> set[ast.AST]:
@@ -19,6 +22,28 @@ def without_effect(tree: ast.Module) -> set[ast.AST]:
         for part in _parts(node):
             found.update(ast.walk(part))
     return found
+
+
+def time_bounds(tree: ast.Module) -> set[ast.AST]:
+    """Return the numbers of a module that only bound a time: those of a global, or a `timeout` that is given.
+
+    Their global's name ends with seconds, timeout or patience. One unit more changes no result, only how long a wait
+    may take.
+    """
+    found: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg and _TIME.search(node.arg):
+            found.update(_numbers(node.value))
+    for statement in tree.body:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+        value = getattr(statement, "value", None)
+        if value is not None and all(isinstance(target, ast.Name) and _TIME.search(target.id) for target in targets):
+            found.update(_numbers(value))
+    return found
+
+
+def _numbers(value: ast.AST) -> set[ast.AST]:
+    return {node for node in ast.walk(value) if isinstance(node, ast.Constant)}
 
 
 def _parts(node: ast.AST) -> Iterator[ast.AST]:
