@@ -15,9 +15,11 @@
 
 #define CHUNK 256           // sums on the stack
 #define LINES 4             // of int8, for which a piece of the state is read once
+#define NEAR 16             // of int8, which stay in the cache for all states
 #define EXACT 1008          // products of int8 and of a state's steps, whose sum keeps within 32 bits
 #define STEPS_BITS 14       // of the largest value
 #define MOST_DEPTH (1 << 20)
+#define MOST_EXPONENT 100    // a power of two of float32
 #define WHOLE 6755399441055744.0  // added and taken away, it rounds half to even
 
 // --- lstm, gru, rnn: steps, batch, hidden, 1 backwards, outputs' step stride, 1 linear before reset (gru) or the
@@ -79,35 +81,35 @@ static void times_matrix(const float *state, const float *matrix, ptrdiff_t hidd
 // Rounds values to steps of 2^-exponent, 2^14 of them at most; NaN is 0.
 static void to_steps(const float *values, int16_t *to, ptrdiff_t count, int exponent) {
   const double factor = ldexp(1.0, exponent), end = 1 << STEPS_BITS;
-  for (ptrdiff_t i = 0; i < count; ++i) {
+  ptrdiff_t i = 0;
+#ifdef __ARM_NEON
+  // A product by a power of two is exact, or too small for a step; 1.5 * 2^23 rounds it into the lowest bits, 0 of NaN.
+  if (in_range(exponent, -MOST_EXPONENT, MOST_EXPONENT))
+    for (; i + 4 <= count; i += 4) {
+      const float32x4_t value = vmulq_n_f32(vld1q_f32(values + i), (float)factor);
+      const float32x4_t clipped = vmaxq_f32(vminq_f32(value, vdupq_n_f32((float)end)), vdupq_n_f32((float)-end));
+      const int32x4_t bits = vreinterpretq_s32_f32(vaddq_f32(clipped, vdupq_n_f32(12582912.0f)));
+      const uint32x4_t numbers = vceqq_f32(clipped, clipped);
+      vst1_s16(to + i, vmovn_s32(vandq_s32(bits, vreinterpretq_s32_u32(numbers))));
+    }
+#endif
+  for (; i < count; ++i) {
     double value = (double)values[i] * factor;
     value = value != value ? 0.0 : value < -end ? -end : value > end ? end : value;
     to[i] = (int16_t)((value + WHOLE) - WHOLE);
   }
 }
 
-#ifdef __ARM_NEON
-static inline int32_t total_of(int32x4_t lanes) {
-#ifdef __aarch64__
-  return vaddvq_s32(lanes);
-#else
-  const int32x2_t halves = vadd_s32(vget_low_s32(lanes), vget_high_s32(lanes));
-  return vget_lane_s32(vpadd_s32(halves, halves), 0);
-#endif
-}
-#endif
-
-// Adds the products of a state with lines of int8 to the lines' sums: `count` products, EXACT at most.
-static inline void add_lines(const int16_t *state, const int8_t *const lines[LINES], ptrdiff_t count,
-                             double sums[LINES]) {
+// Gives the sums of a state's products with LINES lines of int8, which lie `apart`: of `count` products, EXACT at most.
+static inline __attribute__((always_inline)) void sum_lines(const int16_t *state, const int8_t *lines, ptrdiff_t apart, ptrdiff_t count,
+                             int32_t parts[LINES]) {
   ptrdiff_t k = 0;
-  int32_t parts[LINES] = {0};
 #ifdef __ARM_NEON
   int32x4_t lanes[LINES] = {vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0)};
   for (; k + 16 <= count; k += 16) {
     const int16x8_t low = vld1q_s16(state + k), high = vld1q_s16(state + k + 8);
     UNROLLED for (int line = 0; line < LINES; ++line) {
-      const int8x16_t bytes = vld1q_s8(lines[line] + k);
+      const int8x16_t bytes = vld1q_s8(lines + line * apart + k);
       const int16x8_t first = vmovl_s8(vget_low_s8(bytes)), second = vmovl_s8(vget_high_s8(bytes));
       lanes[line] = vmlal_s16(lanes[line], vget_low_s16(first), vget_low_s16(low));
       lanes[line] = vmlal_s16(lanes[line], vget_high_s16(first), vget_high_s16(low));
@@ -115,36 +117,63 @@ static inline void add_lines(const int16_t *state, const int8_t *const lines[LIN
       lanes[line] = vmlal_s16(lanes[line], vget_high_s16(second), vget_high_s16(high));
     }
   }
-  UNROLLED for (int line = 0; line < LINES; ++line) parts[line] = total_of(lanes[line]);
+  int32x2_t halves[LINES];
+  UNROLLED for (int line = 0; line < LINES; ++line)
+    halves[line] = vadd_s32(vget_low_s32(lanes[line]), vget_high_s32(lanes[line]));
+  vst1q_s32(parts, vcombine_s32(vpadd_s32(halves[0], halves[1]), vpadd_s32(halves[2], halves[3])));
+#else
+  UNROLLED for (int line = 0; line < LINES; ++line) parts[line] = 0;
 #endif
   FEW for (; k < count; ++k)
-    UNROLLED for (int line = 0; line < LINES; ++line) parts[line] += (int32_t)lines[line][k] * state[k];
-  UNROLLED for (int line = 0; line < LINES; ++line) sums[line] += parts[line];
+    UNROLLED for (int line = 0; line < LINES; ++line) parts[line] += (int32_t)lines[line * apart + k] * state[k];
+}
+
+// Gives a state's products with whole LINES of rows of int8, EXACT products each at most.
+static __attribute__((noinline)) void times_short(const int16_t *state, const int8_t *lines, const float *scales,
+                                                  ptrdiff_t size, ptrdiff_t rows, double step, float *y) {
+  for (ptrdiff_t row = 0; row < rows; row += LINES, lines += LINES * size) {
+    int32_t parts[LINES];
+    sum_lines(state, lines, size, size, parts);
+    UNROLLED for (int line = 0; line < LINES; ++line)
+      y[row + line] = (float)((double)parts[line] * ((double)scales[row + line] * step));
+  }
+}
+
+// Gives a state's products with LINES rows of int8, which lie `apart`: sums times their factors.
+static __attribute__((noinline)) void times_lines(const int16_t *state, const int8_t *lines, ptrdiff_t apart, ptrdiff_t size,
+                               const double factors[LINES], float y[LINES]) {
+  int32_t parts[LINES];
+  double sums[LINES];
+  sum_lines(state, lines, apart, least(size, EXACT), parts);
+  UNROLLED for (int line = 0; line < LINES; ++line) sums[line] = parts[line];
+  for (ptrdiff_t first = EXACT; first < size; first += EXACT) {
+    sum_lines(state + first, lines + first, apart, least(size - first, EXACT), parts);
+    UNROLLED for (int line = 0; line < LINES; ++line) sums[line] += parts[line];
+  }
+  UNROLLED for (int line = 0; line < LINES; ++line) y[line] = (float)(sums[line] * factors[line]);
 }
 
 // Gives the products of states (count, size), in steps of 2^-exponent, with rows of int8; targets lie `apart`.
 static void times_rows(const int16_t *states, ptrdiff_t count, const int8_t *matrix, const float *scales, ptrdiff_t size,
                        ptrdiff_t rows, int exponent, float *to, ptrdiff_t apart) {
   const double step = ldexp(1.0, -exponent);
-  for (ptrdiff_t row = 0; row < rows; row += LINES) {
-    const int8_t *starts[LINES];  // the last row again where there are fewer
+  ptrdiff_t row = 0;
+  if (size <= EXACT)
+    for (ptrdiff_t here; (here = least(rows - row, NEAR) / LINES * LINES) > 0; row += here)
+      for (ptrdiff_t state = 0; state < count; ++state)
+        times_short(states + state * size, matrix + row * size, scales + row, size, here, step, to + state * apart + row);
+  for (; row + LINES <= rows; row += LINES) {
     double factors[LINES];
-    UNROLLED for (int line = 0; line < LINES; ++line) {
-      starts[line] = matrix + least(row + line, rows - 1) * size;
-      factors[line] = (double)scales[least(row + line, rows - 1)] * step;
-    }
+    UNROLLED for (int line = 0; line < LINES; ++line) factors[line] = (double)scales[row + line] * step;
+    for (ptrdiff_t state = 0; state < count; ++state)
+      times_lines(states + state * size, matrix + row * size, size, size, factors, to + state * apart + row);
+  }
+  for (; row < rows; ++row) {  // one line, LINES times
+    const double factor = (double)scales[row] * step, factors[LINES] = {factor, factor, factor, factor};
     for (ptrdiff_t state = 0; state < count; ++state) {
-      double sums[LINES] = {0};
-      for (ptrdiff_t first = 0; first < size; first += EXACT) {
-        const int8_t *lines[LINES];
-        UNROLLED for (int line = 0; line < LINES; ++line) lines[line] = starts[line] + first;
-        add_lines(states + state * size + first, lines, least(size - first, EXACT), sums);
-      }
-      float *y = to + state * apart + row;
-      if (row + LINES <= rows)
-        UNROLLED for (int line = 0; line < LINES; ++line) y[line] = (float)(sums[line] * factors[line]);
-      else
-        for (int line = 0; line < (int)(rows - row); ++line) y[line] = (float)(sums[line] * factors[line]);
+      float y[LINES];
+      times_lines(states + state * size, matrix + row * size, 0, size, factors, y);
+      to[state * apart + row] = y[0];
     }
   }
 }
@@ -244,13 +273,18 @@ static int check_product_int8(const work_t *w) {
 
 // Returns k of the steps 2^-k of data: its largest finite value is less than 2^14 of them.
 static int exponent_of(const float *data, ptrdiff_t count) {
-  double largest = 0.0;
+  uint32_t most = 0;  // bits of floats without their sign are in the order of the floats
   for (ptrdiff_t i = 0; i < count; ++i) {
-    double size = fabs((double)data[i]);
-    if (size > largest && size != INFINITY) largest = size;
+    uint32_t bits;
+    memcpy(&bits, data + i, 4);
+    bits &= 0x7fffffffu;
+    bits = bits < 0x7f800000u ? bits : 0;
+    most = bits > most ? bits : most;
   }
+  float largest;
+  memcpy(&largest, &most, 4);
   int exponent;
-  frexp(largest, &exponent);
+  frexp((double)largest, &exponent);
   return STEPS_BITS - exponent;
 }
 

@@ -140,9 +140,9 @@ _PER_ELEMENT: Mapping[str, tuple[float, float]] = {
     "LSTM": (362.0, 198.0),
     "GRU": (282.0, 169.0),
     "RNN": (104.0, 80.0),
-    "LSTM int8": (621.0, 451.0),
-    "GRU int8": (497.0, 353.0),
-    "RNN int8": (179.0, 137.0),
+    "LSTM int8": (440.0, 328.0),
+    "GRU int8": (332.0, 240.0),
+    "RNN int8": (102.0, 84.0),
     **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Relu", "Abs", "Neg"), (2.02, 1.26)),
     **dict.fromkeys(("ReduceSum", "ReduceMean", "ReduceSumSquare"), (4.84, 2.82)),
     **dict.fromkeys(("ReduceMax", "ReduceMin"), (12.35, 5.89)),
@@ -179,7 +179,7 @@ _PER_MAC: Mapping[str, tuple[float, float]] = {
     "MatMul": (3.6, 2.1),
     "counted_sum": (3.59, 1.48),
     **dict.fromkeys(("LSTM", "GRU", "RNN"), (3.46, 2.0)),
-    **dict.fromkeys(("LSTM int8", "GRU int8", "RNN int8"), (0.63, 0.53)),
+    **dict.fromkeys(("LSTM int8", "GRU int8", "RNN int8"), (0.61, 0.45)),
 }
 _PER_FLOAT_MAC = (7.2, 2.7)
 _NUMPY_MACS_PER_SECOND = 60e6
