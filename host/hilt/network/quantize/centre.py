@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant
 from hilt.network.quantize.qdq import Scales
-from hilt.network.quantize.regions import MOVES, LayerRegion, Regions
+from hilt.network.quantize.regions import LayerRegion, Regions
 from hilt.network.quantize.shifts import Shift, choose_shifts, expression_roots
 from hilt.network.quantize.statistics import TensorStatistics
 
@@ -54,7 +54,7 @@ def _shifted(graph: OnnxGraph, regions: Regions, shifts: Mapping[str, Shift]) ->
             continue
         if name in outputs:
             _shift_clips(made, name, shift, producers)
-        elif producers[name].op not in MOVES:
+        elif name not in regions.moved:
             _shift_results(made, producers[name], name, shift)
         readers = [node for node in graph.nodes if roots.get(node.outputs[0]) == name and name in node.inputs]
         if readers:

@@ -95,7 +95,7 @@ def fit(
         CalibrationError: The data cannot be computed.
     """
     advance = counting("quantising", "steps")
-    candidate = _Candidates(samples, channel_block, kept, counting("fitting scales", "starts")).best(graph)
+    candidate = _Candidates(graph, samples, channel_block, kept, counting("fitting scales", "starts")).best()
     best = candidate.start
     if least_decibels is not None:
         chosen = choose_kept(
@@ -103,7 +103,7 @@ def fit(
         )
         if chosen:
             kept = (*kept, *chosen)
-            best = _start(best.graph, samples, channel_block, kept)
+            best = _start(best.graph, samples, channel_block, kept, graph)
     scales = best.scales
     if search:
         scales = best.search.improve(scales, advance)
@@ -133,15 +133,20 @@ class _Candidates:
     """
 
     def __init__(
-        self, samples: HeldOut, channel_block: int, kept: Collection[str], advance: Callable[[int, int], None]
+        self,
+        graph: OnnxGraph,
+        samples: HeldOut,
+        channel_block: int,
+        kept: Collection[str],
+        advance: Callable[[int, int], None],
     ) -> None:
         """Count starts with `advance`."""
-        self._samples, self._channel_block, self._kept, self._advance = samples, channel_block, kept, advance
-        self._done = 0
+        self._graph, self._samples, self._channel_block, self._kept = graph, samples, channel_block, kept
+        self._advance, self._done = advance, 0
 
-    def best(self, graph: OnnxGraph) -> _Candidate:
+    def best(self) -> _Candidate:
         """Return the best of the graph as it is, equalised, and each of the two with centred tensors."""
-        plain = self._made(graph, equalised=False, centred=False)
+        plain = self._made(self._graph, equalised=False, centred=False)
         best = equal = _better(plain, self._equalised(plain.start))
         for each in (plain, equal) if equal is not plain else (plain,):
             start = each.start
@@ -163,7 +168,7 @@ class _Candidates:
     def _made(self, graph: OnnxGraph, *, equalised: bool, centred: bool) -> _Candidate:
         self._advance(self._done, _STARTS)
         self._done += 1
-        start = _start(graph, self._samples, self._channel_block, self._kept)
+        start = _start(graph, self._samples, self._channel_block, self._kept, self._graph)
         return _Candidate(start, equalised, centred, (start.decibels + start.search.measure_fitted(start.scales)) / 2)
 
 
@@ -175,12 +180,15 @@ def _better(best: _Candidate, others: Iterable[_Candidate]) -> _Candidate:
     return best
 
 
-def _start(graph: OnnxGraph, samples: HeldOut, channel_block: int, kept: Collection[str]) -> _Start:
-    """Return the scales that lose least tensor by tensor, with corrected biases if these serve."""
+def _start(graph: OnnxGraph, samples: HeldOut, channel_block: int, kept: Collection[str], model: OnnxGraph) -> _Start:
+    """Return the scales that lose least tensor by tensor, with corrected biases if these serve.
+
+    `graph` is a form of the user's `model`, whose tensors are those to reach.
+    """
     regions = find_regions(graph, kept)
     statistics = observe(graph, regions.tensors, spread(samples.fitted, _OBSERVED_SAMPLES))
     scales = initial_scales(graph, regions, statistics, channel_block)
-    search = ScaleSearch(graph, regions, scales, samples)
+    search = ScaleSearch(graph, regions, scales, samples, model)
     level = search.measure(scales)
     corrected = replace(scales, biases=corrected_biases(graph, regions, scales, statistics))
     search.use_constants_of(corrected)

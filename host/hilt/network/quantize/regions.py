@@ -47,6 +47,7 @@ class Regions:
         adds: Outputs of unfused additions, with the two tensors that each reads.
         products: The same of products.
         ends: The int8 tensors that float operators or the caller read.
+        moved: The tensors that an operator moves, in int8, from others.
     """
 
     layers: list[LayerRegion] = field(default_factory=list)
@@ -55,6 +56,7 @@ class Regions:
     adds: dict[str, tuple[str, str]] = field(default_factory=dict)
     products: dict[str, tuple[str, str]] = field(default_factory=dict)
     ends: list[str] = field(default_factory=list)
+    moved: set[str] = field(default_factory=set)
 
     def members(self, group: str) -> list[str]:
         """Return the tensors of a group."""
@@ -94,6 +96,7 @@ class _Finder:
         chosen.update(layer.output for layer in self._regions.layers)
         self._drop_inner(chosen)
         self._regions.tensors = [name for name in self._names() if name in chosen]
+        self._regions.moved = {node.outputs[0] for node in self._graph.nodes if self._moves(node, chosen)}
         self._note_pairs(chosen)
         self._group(chosen)
         self._regions.ends = [name for name in self._regions.tensors if self._leaves(name, chosen)]
@@ -293,6 +296,11 @@ class _Finder:
                     if name in chosen:
                         parent[find(node.outputs[0])] = find(name)
         self._regions.groups = {name: find(name) for name in self._regions.tensors}
+
+    def _moves(self, node: OnnxNode, chosen: set[str]) -> bool:
+        """Tell whether a node moves int8 tensors. A Concat that reads a float as well joins floats."""
+        read = self._graph.computed_inputs(node)
+        return node.op in MOVES and id(node) in self._on_int8 and chosen.issuperset((*read, *node.outputs))
 
     def _leaves(self, name: str, chosen: set[str]) -> bool:
         if name in self._graph.outputs:

@@ -130,8 +130,11 @@ def _fit_products(regions: Regions, scales: Scales) -> list[bool]:
 class ScaleSearch:
     """Measures scales by the signal-to-noise ratio of the tensors that leave the int8 part."""
 
-    def __init__(self, graph: OnnxGraph, regions: Regions, scales: Scales, samples: HeldOut) -> None:
-        """Compute the float model's tensors on the samples that scales are fitted to, and on those that decide."""
+    def __init__(self, graph: OnnxGraph, regions: Regions, scales: Scales, samples: HeldOut, model: OnnxGraph) -> None:
+        """Compute the float model's tensors on the samples that scales are fitted to, and on those that decide.
+
+        `model` is the user's; `graph` computes the same with channels equalised or tensors centred.
+        """
         self._graph = graph
         self._regions = regions
         self._macs = sum(layer_macs(graph, layer) for layer in regions.layers)
@@ -141,7 +144,7 @@ class ScaleSearch:
         self._own_weights = [layer.node.name for layer in regions.layers if read[layer.node.inputs[1]] == 1]
         """Layers whose weights no other layer reads: those that are shared keep one scale, and one place in memory."""
         self._names = ScaleNames.free_in(graph, scales)
-        floats = Runner(graph, self._ends)
+        floats = Runner(model, self._ends)
         self._fitted = _Set.of(spread(samples.fitted, count), floats)
         self._deciding = _Set.of(spread(samples.deciding, count), floats)
         self.use_constants_of(scales)

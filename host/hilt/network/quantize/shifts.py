@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hilt.network.elementwise import expression, results, root_of
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode
 from hilt.network.quantize.qdq import Scales
-from hilt.network.quantize.regions import MOVES, Regions
+from hilt.network.quantize.regions import Regions
 from hilt.network.quantize.statistics import TensorStatistics
 
 _NONE, _UNIFORM, _BY_CHANNEL = range(3)
@@ -93,7 +93,8 @@ class _Chooser:
             shifts.update(self._of_group(group))
         for name in self._regions.tensors:
             if name not in shifts:
-                shifts[name] = self._moved(self._producers.get(name), shifts)
+                moved = name in self._regions.moved
+                shifts[name] = self._moved(self._producers[name], shifts) if moved else _NO_SHIFT
         return shifts
 
     def _freedom(self, name: str) -> int:
@@ -110,7 +111,7 @@ class _Chooser:
             return _UNIFORM
         if reader.op == "Add" and self._is_residual(reader, name):
             return _BY_CHANNEL
-        if reader.op not in MOVES or reader.outputs[0] not in self._tensors:
+        if reader.outputs[0] not in self._regions.moved:
             return _NONE
         return self._let_by_move(reader, self._freedoms[reader.outputs[0]])
 
@@ -133,7 +134,7 @@ class _Chooser:
     def _of_group(self, group: str) -> dict[str, Shift]:
         """Return the shifts of the tensors that are made in a group, all with one factor; none if they do not serve."""
         members = self._regions.members(group)
-        names = [name for name in members if not self._is_moved(name)]
+        names = [name for name in members if name not in self._regions.moved]
         scalable = all(self._takes_factor(name) for name in members)
         if not self._may_change(names, scalable):
             return {}
@@ -152,10 +153,6 @@ class _Chooser:
         made = all(name in self._made or name in self._roots for name in names)
         return made and (scalable or all(self._freedoms[name] != _NONE for name in names))
 
-    def _is_moved(self, name: str) -> bool:
-        maker = self._producers.get(name)
-        return maker is not None and maker.op in MOVES
-
     def _takes_factor(self, name: str) -> bool:
         """Tell whether the maker of a tensor and its readers can take up a factor; one that adds tensors cannot."""
         if (
@@ -171,7 +168,7 @@ class _Chooser:
         layer = self._layers.get(id(reader))
         if layer is not None:
             return name == layer.data and _is_plain(reader)
-        return reader.op in MOVES and reader.outputs[0] in self._tensors and not self._reads_constants(reader)
+        return reader.outputs[0] in self._regions.moved and not self._reads_constants(reader)
 
     def _reads_constants(self, reader: OnnxNode) -> bool:
         return reader.op == "Concat" and bool(self._graph.constants.keys() & set(reader.inputs))
@@ -223,10 +220,8 @@ class _Chooser:
     def _exponent(self, name: str) -> int:
         return self._scales.groups[self._regions.groups[name]]
 
-    def _moved(self, maker: OnnxNode | None, shifts: Mapping[str, Shift]) -> Shift:
+    def _moved(self, maker: OnnxNode, shifts: Mapping[str, Shift]) -> Shift:
         """Return the shift of a tensor that an operator moves."""
-        if maker is None or maker.op not in MOVES:
-            return _NO_SHIFT
         parts = [shifts.get(name, _NO_SHIFT) for name in self._graph.computed_inputs(maker)]
         taken = parts[0].taken
         if maker.op == "Concat":
