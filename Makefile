@@ -125,7 +125,7 @@ pictures: setup  ## the documents' screenshots and recording, and the example re
 	mkdir -p $(BUILD)/pictures
 	$(HOST)/bin/python docs/pictures/make.py $(BUILD)/pictures
 	HILT_HOME=$(BUILD)/pictures/home $(HOST)/bin/python docs/pictures/record.py $(BUILD)/pictures
-	cp $(BUILD)/pictures/tui-*.svg $(BUILD)/pictures/page-*.svg $(BUILD)/pictures/recording.svg docs/pictures/
+	cp $(BUILD)/pictures/tui-*.svg $(BUILD)/pictures/page-* $(BUILD)/pictures/recording.svg docs/pictures/
 	cp $(BUILD)/pictures/campaign-report.html docs/examples/
 
 clean:

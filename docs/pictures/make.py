@@ -1,4 +1,4 @@
-"""Make the pictures of the documents: the terminal interface and parts of pages as SVG, and an example report.
+"""Make the pictures of the documents: the terminal interface and pages, and an example report.
 
     python docs/pictures/make.py FOLDER
 
@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pages import Part, draw
+from pages import Part, Top, draw
 
 if TYPE_CHECKING:
     from hilt.store import Campaign, Run, Store
@@ -54,7 +54,9 @@ def main(folder: Path) -> None:
             Part(folder / "campaign-whole.html", ".net .canvas svg", folder / "page-network.svg"),
             Part(folder / "campaign-whole.html", ".net .time svg", folder / "page-timeline.svg"),
             Part(folder / "designs" / "designs.html", "#front-bram36", folder / "page-designs.svg"),
-        ]
+            Part(folder / "report.html", "#trials-0", folder / "page-trials.svg"),
+        ],
+        [Top(folder / "campaign-whole.html", "Graph", folder / "page-report.png")],
     )
 
 

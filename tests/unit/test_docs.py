@@ -132,6 +132,13 @@ def test_files_that_are_named_exist(document: Path) -> None:
         assert there, f"{name_of(document)} names {path}"
 
 
+def test_every_picture_that_is_made_is_shown() -> None:
+    made = re.findall(r"\w[\w-]*\.(?:svg|png)", (ROOT / "docs" / "pictures" / "make.py").read_text(encoding="utf-8"))
+    shown = "".join(document.read_text(encoding="utf-8") for document in DOCUMENTS)
+    assert len(made) >= 5
+    assert [name for name in made if f"pictures/{name})" not in shown] == []
+
+
 TEXTS = [
     *DOCUMENTS,
     *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "Makefile", "pyproject.toml")),
