@@ -123,7 +123,7 @@ static void run_piece(void *context, int64_t piece) {
 }
 
 // Runs steps from `first` on, and writes the begin and end of each in seconds to `times`; the pieces of one, and the
-// steps of a chain, have the same. Returns `count` at the end, the place of the next step of Python's, or -1 - place of
+// steps of a chain, have the same; a quiet step has none, and the next one begins where it did. Returns `count` at the end, the place of the next step of Python's, or -1 - place of
 // a step that its values forbid.
 EXPORT int64_t hilt_run(const hilt_step *steps, int64_t first, int64_t count, const hilt_buffer *buffers,
                         double *times) {
@@ -138,7 +138,9 @@ EXPORT int64_t hilt_run(const hilt_step *steps, int64_t first, int64_t count, co
       run_together(run_piece, &group, pieces);
     else
       run_piece(&group, 0);
-    double ended = now();
+    const int64_t next = i + covered;
+    const int quiet = steps[i].quiet && group.failed < 0 && next < count && steps[next].kernel != 0;
+    double ended = quiet ? began : now();
     for (int64_t k = i; k < i + covered; ++k) {
       times[2 * k] = began;
       times[2 * k + 1] = ended;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HILT_ABI 8
+#define HILT_ABI 9
 #define HILT_BUFFERS 8
 #define HILT_NUMBERS 40
 #define HILT_AXES 6
@@ -22,6 +22,7 @@ typedef struct {
   // A chain is `chain` steps, this the first; 0 and 1: none. They run in turn for each strip of `height` of its `rows`.
   // The last strip ends with the last row: it may begin within the strip before.
   int64_t chain, rows, height;
+  int64_t quiet;  // 1: the clock is not read behind it, and the next step has its time
   int64_t pitch[HILT_BUFFERS];  // bytes from a row to the next, of a step of a chain
   int64_t p[HILT_NUMBERS];
   double f[4];

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import time
-from typing import Any, Callable, Dict, List, Mapping, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -12,11 +12,14 @@ from hilt_runtime.layout import channels_first, four
 from hilt_runtime.native.bands import apart, joined
 from hilt_runtime.native.in_place import rows_of
 from hilt_runtime.native.plans import execute, plan_operator
-from hilt_runtime.native.split import AWAKE_MICROSECONDS
-from hilt_runtime.native.steps import Builder, NotNativeError, copy, strides_of
+from hilt_runtime.native.readings import quiet_steps, shared_out
+from hilt_runtime.native.split import AWAKE_MICROSECONDS, work_of
+from hilt_runtime.native.steps import KERNELS, Builder, NotNativeError, StepRecord, copy, strides_of
 from hilt_runtime.native.strip_plan import chain_records
 from hilt_runtime.native.strips import KnownTensors, StripChain, chains
 
+STEP_INSTRUCTIONS = 200
+"""Of a step besides its elements, about."""
 Call = Callable[[], Any]
 Compute = Callable[[Sequence[Any]], List[Any]]
 Step = Mapping[str, Any]
@@ -53,6 +56,8 @@ class InferencePlan:
         self._calls: Dict[int, Call] = {}
         self._ends: List[int] = []
         self._results: Dict[int, Any] = {}
+        self._quiet: Set[int] = set()
+        self._work: List[float] = []
         self._steps: Any = None
         for name, array in constants.items():
             self.values[name] = self.builder.constant(np.asarray(array, order="C"))
@@ -194,14 +199,38 @@ class InferencePlan:
             steps: The steps of the network; each was added.
             kept: The tensors that are read behind the last step.
         """
-        for chain in reversed(chains(steps, self._tensors(), lambda step: step["name"] not in self.reasons, kept)):
+
+        def native(step: Step) -> bool:
+            return step["name"] not in self.reasons
+
+        found = chains(steps, self._tensors(), native, kept)
+        for chain in reversed(found):
             self._run_in_strips(steps[chain.first : chain.last], chain)
+        chained = {place for chain in found for place in range(chain.first, chain.last)}
+        self._read_seldom(quiet_steps(steps, self._tensors(), native) - chained)
         self._steps, self._buffers = self.builder.encoded(0)
         self._times = np.zeros(2 * len(self._steps) + 2)
         self._addresses = tuple(array.ctypes.data for array in (self._steps, self._buffers, self._times))
         refused = self._library.hilt_check(self._addresses[0], len(self._steps), self._addresses[1], len(self._buffers))
         if refused >= 0:
             raise NotNativeError("step {} reaches outside of its tensors".format(refused))
+
+    def _read_seldom(self, quiet: FrozenSet[int]) -> None:
+        """Let the clock not be read behind steps that native ones follow; note the work of each step."""
+        records, first = self.builder.records, 0
+        for place, end in enumerate(self._ends):
+            own = records[first:end]
+            self._work.append(float(sum(STEP_INSTRUCTIONS + self._work_of(record) for record in own)))
+            if place in quiet and end < len(records) and records[end].kernel:
+                self._quiet.add(place)
+                records[first:end] = [record._replace(quiet=1) for record in own]
+            first = end
+
+    def _work_of(self, record: StepRecord) -> int:
+        if not record.kernel:
+            return 0
+        arrays = [self.builder.arrays[place] for place in record.places]
+        return work_of(KERNELS[record.kernel - 1], arrays, record.numbers)
 
     def _tensors(self) -> KnownTensors:
         values = self.values
@@ -261,4 +290,4 @@ class InferencePlan:
             last = seconds[2 * end - 1]
             found.append((seconds[2 * first], last, results.get(end - 1)))
             first = end
-        return found
+        return shared_out(found, self._quiet, self._work)

@@ -47,7 +47,7 @@ def split(kernel: str, arrays: Sequence[Any], numbers: Sequence[Any], threads: i
 
 def work_of(kernel: str, arrays: Sequence[Any], numbers: Sequence[Any]) -> int:
     """Return the instructions of a step, about: of the elements of its largest tensor, or of all products."""
-    return _INSTRUCTIONS[kernel] * _elements_of(kernel, arrays, numbers)
+    return _INSTRUCTIONS.get(kernel, 4) * _elements_of(kernel, arrays, numbers)
 
 
 def _elements_of(kernel: str, arrays: Sequence[Any], numbers: Sequence[Any]) -> int:

@@ -23,7 +23,8 @@ BUFFERS, NUMBERS, FLOATS, AXES = 8, 40, 4, 6
 STEP = np.dtype(
     [
         *(("kernel", "i4"), ("count", "i4"), ("buffers", "i4", BUFFERS)),
-        *(("together", "i8"), ("chain", "i8"), ("rows", "i8"), ("height", "i8"), ("pitch", "i8", BUFFERS)),
+        *(("together", "i8"), ("chain", "i8"), ("rows", "i8"), ("height", "i8"), ("quiet", "i8")),
+        ("pitch", "i8", BUFFERS),
         *(("p", "i8", NUMBERS), ("f", "f8", FLOATS)),
     ]
 )
@@ -42,6 +43,7 @@ class StepRecord(NamedTuple):
     rows: int = 0
     height: int = 0
     pitch: Sequence[int] = ()
+    quiet: int = 0
 
 
 class NotNativeError(Exception):
@@ -140,6 +142,7 @@ class Builder:
         for row, record in zip(steps, records):
             row["kernel"], row["count"], row["together"] = record.kernel, len(record.places), record.together
             row["chain"], row["rows"], row["height"] = record.chain, record.rows, record.height
+            row["quiet"] = record.quiet
             row["buffers"][: len(record.places)] = record.places
             row["pitch"][: len(record.pitch)] = record.pitch
             row["p"][: len(record.numbers)] = record.numbers

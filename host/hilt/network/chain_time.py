@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hilt.network.core_speed import Core, StepWork, chain_seconds, item_bytes, node_work
 from hilt.network.graph import Graph
+from hilt_runtime.native.readings import quiet_steps
 from hilt_runtime.native.strips import KnownTensors, StripChain, chains
 
 
 def chains_of(graph: Graph, manifest: Mapping[str, Any], engines: Mapping[str, str]) -> list[StripChain]:
     """Return the chains that the native engine makes of a bundle's steps; `engines` says what computes each."""
-
-    def native(step: Mapping[str, Any]) -> bool:
-        return engines.get(step["name"], "native").startswith("native")
-
     outputs = {output["name"] for output in manifest["outputs"]}
-    return chains(manifest["steps"], _tensors(graph), native, outputs)
+    return chains(manifest["steps"], _tensors(graph), _native(engines), outputs)
+
+
+def quiet_of(graph: Graph, manifest: Mapping[str, Any], engines: Mapping[str, str]) -> frozenset[int]:
+    """Return the places of the steps behind which the native engine does not read the clock."""
+    return quiet_steps(manifest["steps"], _tensors(graph), _native(engines))
+
+
+def _native(engines: Mapping[str, str]) -> Callable[[Mapping[str, Any]], bool]:
+    return lambda step: engines.get(step["name"], "native").startswith("native")
 
 
 def chain_works(graph: Graph, manifest: Mapping[str, Any], chain: StripChain) -> list[StepWork]:

@@ -301,12 +301,13 @@ def packed_work(work: StepWork, elements: int, packed_bytes: int) -> StepWork:
     return replace(work, op=op, elements=elements, bytes=0, contiguous_bytes=packed_bytes)
 
 
-def step_seconds(core: Core, engine: Engine, work: StepWork, awake: bool = False) -> float:
+def step_seconds(core: Core, engine: Engine, work: StepWork, awake: bool = False, quiet: bool = False) -> float:
     """Return the seconds of a step on a core by an engine; `core.error` says how far off they may be.
 
-    `awake`: the helpers on the other cores watch for its pieces, and need not be woken.
+    `awake`: the helpers on the other cores watch for its pieces, and need not be woken. `quiet`: the clock is not read
+    behind it (hilt_runtime.native.readings).
     """
-    return _native_seconds(core, work, awake) if engine == "native" else _numpy_seconds(core, work)
+    return _native_seconds(core, work, awake, quiet) if engine == "native" else _numpy_seconds(core, work)
 
 
 def chain_seconds(
@@ -350,7 +351,7 @@ def _joining(core: Core, pieces: int, awake: bool) -> float:
     return joining if pieces > 1 else 0.0
 
 
-def _native_seconds(core: Core, work: StepWork, awake: bool) -> float:
+def _native_seconds(core: Core, work: StepWork, awake: bool, quiet: bool) -> float:
     if work.op in _VIEWS:
         return 0.0
     pieces = pieces_of(core, [work])
@@ -358,7 +359,8 @@ def _native_seconds(core: Core, work: StepWork, awake: bool) -> float:
     fits = work.bytes <= core.cached_bytes
     moving = work.bytes / _outer_rate(core, work.bytes)
     moving += work.contiguous_bytes / core.memory_bytes_per_second if fits else 0.0
-    return _call_seconds(core) + computing + moving
+    calling = _computing(core, _STRIP_INSTRUCTIONS[_place(core)], 1) if quiet else _call_seconds(core)
+    return calling + computing + moving
 
 
 def _place(core: Core) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hilt.network.chain_time import chain_times, chain_works, chains_of
+from hilt.network.chain_time import chain_times, chain_works, chains_of, quiet_of
 from hilt.network.core_speed import (
     START_SECONDS,
     Core,
@@ -80,7 +80,7 @@ def modelled_time(core: Core, graph: Graph, manifest: Mapping[str, Any], engines
     """Return the times of the stated model of a core."""
     all_steps = manifest["steps"]
     chains = {chain.first: chain for chain in chains_of(graph, manifest, engines)}
-    in_place = read_in_place(manifest)
+    in_place, quiet = read_in_place(manifest), quiet_of(graph, manifest, engines)
     helpers = _Helpers(math.inf)
     steps: dict[int, float] = {}
     used = set[Engine]()
@@ -101,7 +101,7 @@ def modelled_time(core: Core, graph: Graph, manifest: Mapping[str, Any], engines
             engine: Engine = _engine_of(all_steps[place], engines)
             work = _work_of(graph, manifest, all_steps[place])
             free = engine == "native" and place in in_place
-            steps[place] = 0.0 if free else step_seconds(core, engine, work, helpers.awake)
+            steps[place] = 0.0 if free else step_seconds(core, engine, work, helpers.awake, place in quiet)
             helpers.after(engine == "native" and pieces_of(core, [work]) > 1, steps[place])
             used.add(engine)
             place += 1

@@ -17,6 +17,7 @@ TOP = "two_accelerators"
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[2]
 
+
 class Simulation:
     """Two accelerators in their benches. Warm, construction is a check that nothing has changed."""
 
