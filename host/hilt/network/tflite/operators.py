@@ -267,7 +267,8 @@ def _resize(mode: str) -> Convert:
         kept = [c.constant("places", np.array([place], np.int64)) for place in (0, 2)]
         size = c.constant("size", c.value(op, 1).reshape(2).astype(np.int64))
         sizes = c.add("Concat", [c.add("Slice", [c.add("Shape", [image]), *kept]), size], axis=0)
-        rounding = "round_prefer_ceil" if options.AlignCorners() else "floor"
+        # TFLite rounds half up but for the asymmetric places: with half pixels too, floor((i + 0.5) * scale) is that.
+        rounding = "floor" if place == "asymmetric" else "round_prefer_ceil"
         result = c.add(
             "Resize", [image, "", "", sizes], mode=mode, coordinate_transformation_mode=place, nearest_mode=rounding
         )
