@@ -68,6 +68,20 @@ def test_a_clip_with_computed_bounds_is_no_activation() -> None:
     assert regions(nodes).layers[0].output == "c"
 
 
+def test_floats_that_are_moved_to_a_layer_do_not_leave_and_are_not_moved_in_int8() -> None:
+    """A Resize between pixels, joined with an int8 tensor, computes floats that the next layer quantises."""
+    scales = {"twice": np.array([1, 1, 2, 2], np.float32), "wide": np.ones((CHANNELS, 2 * CHANNELS, 1, 1), np.float32)}
+    pool = node("MaxPool", "c", "p", kernel_shape=[2, 2], strides=[2, 2])
+    enlarged = node("Resize", "d,,twice", "z", mode="linear", coordinate_transformation_mode="half_pixel")
+    nodes = [conv("x", "c"), pool, conv("p", "d"), enlarged, node("Concat", "z,c", "t", axis=1)]
+    found = regions([*nodes, node("Conv", "t,wide", "y")], constants=scales)
+    assert found.tensors == ["x", "c", "p", "d", "t", "y"]
+    assert found.ends == ["y"]
+    assert found.moved == {"p"}
+    summed = regions([*nodes, node("Conv", "t,wide", "y"), node("Exp", "z", "e")], ("y", "e"), constants=scales)
+    assert summed.ends == ["d", "y"]
+
+
 def test_what_lies_behind_the_last_layer_stays_in_float() -> None:
     found = regions([conv("x", "c"), node("Exp", "c", "e"), node("Sigmoid", "e", "y")])
     assert found.tensors == ["x", "c"] and found.ends == ["c"]

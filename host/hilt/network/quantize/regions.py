@@ -46,7 +46,7 @@ class Regions:
         groups: The representative of each int8 tensor's group; tensors of one group share a scale.
         adds: Outputs of unfused additions, with the two tensors that each reads.
         products: The same of products.
-        ends: The int8 tensors that float operators or the caller read.
+        ends: The int8 tensors that the caller reads, or operators that compute floats.
         moved: The tensors that an operator moves, in int8, from others.
     """
 
@@ -99,7 +99,8 @@ class _Finder:
         self._regions.moved = {node.outputs[0] for node in self._graph.nodes if self._moves(node, chosen)}
         self._note_pairs(chosen)
         self._group(chosen)
-        self._regions.ends = [name for name in self._regions.tensors if self._leaves(name, chosen)]
+        inside = chosen | self._inner
+        self._regions.ends = [name for name in self._regions.tensors if self._leaves(name, inside)]
         return self._regions
 
     def _names(self) -> list[str]:
@@ -302,8 +303,14 @@ class _Finder:
         read = self._graph.computed_inputs(node)
         return node.op in MOVES and id(node) in self._on_int8 and chosen.issuperset((*read, *node.outputs))
 
-    def _leaves(self, name: str, chosen: set[str]) -> bool:
-        if name in self._graph.outputs:
-            return True
-        inside = chosen | self._inner
-        return any(output not in inside for node in self._consumers.get(name, []) for output in node.outputs)
+    def _leaves(self, name: str, inside: set[str]) -> bool:
+        """Tell whether the caller reads a tensor, or an operator that computes floats of it.
+
+        Floats that are moved to an int8 tensor again, from a Resize between pixels say, do not leave.
+        """
+        return name in self._graph.outputs or any(
+            node.op not in MOVES or self._leaves(output, inside)
+            for node in self._consumers.get(name, [])
+            for output in node.outputs
+            if output not in inside
+        )

@@ -1,8 +1,8 @@
-"""Random float graphs, centred: the function stays, whatever operators read a tensor beside int8's own."""
+"""Random float graphs, centred or equalised: the function stays, whatever operators read a tensor beside int8's own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from hilt.network.calibration import Calibration, Runner, hold_out
+from hilt.network.calibration import Calibration, Feeds, Runner, hold_out
+from hilt.network.onnx_graph import OnnxGraph
 from hilt.network.quantize import shifts
 from hilt.network.quantize.centre import centred
+from hilt.network.quantize.equalise import equalised
 from hilt.network.quantize.regions import find_regions
 from hilt.network.quantize.scales import initial_scales
 from hilt.network.quantize.statistics import observe
@@ -94,8 +96,18 @@ def drawn_model(seed: int) -> Any:
     return model_of(drawn.nodes, {"x": (1, 8, 6, 6)}, drawn.constants, list(dict.fromkeys(outputs)), opset=18)
 
 
-@pytest.mark.parametrize("first", range(0, 240, 40))
-def test_a_centred_graph_computes_the_same(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def forms(graph: OnnxGraph, feeds: tuple[Feeds, ...]) -> Iterator[OnnxGraph]:
+    """Yield the graph centred, and equalised by the activations' ranges, where that changes it."""
+    regions = find_regions(graph)
+    statistics = observe(graph, regions.tensors, hold_out(Calibration(feeds)).fitted)
+    scales = initial_scales(graph, regions, statistics, 0)
+    for made in (centred(graph, regions, statistics, scales), equalised(graph, regions.ends, statistics, 1.0)):
+        if made is not None:
+            yield made
+
+
+@pytest.mark.parametrize("first", range(0, 160, 40))
+def test_another_form_of_a_graph_computes_the_same(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the clip of nearly flat ends, which may lose a quarter of a step."""
     monkeypatch.setattr(shifts, "_LEAST_FLAT", shifts._GRID)
     changed = 0
@@ -103,16 +115,13 @@ def test_a_centred_graph_computes_the_same(first: int, monkeypatch: pytest.Monke
         graph = canonical(drawn_model(seed))
         random = np.random.default_rng(seed)
         feeds = tuple({"x": random.normal(0.3, 1, (1, 8, 6, 6)).astype(np.float32)} for _ in range(SAMPLES))
-        regions = find_regions(graph)
-        statistics = observe(graph, regions.tensors, hold_out(Calibration(feeds)).fitted)
-        made = centred(graph, regions, statistics, initial_scales(graph, regions, statistics, 0))
-        if made is None:
-            continue
-        changed += 1
-        before, after = Runner(graph, graph.outputs), Runner(made, graph.outputs)
-        for each in feeds[:2]:
-            wanted, given = before.run(each), after.run(each)
-            for name in graph.outputs:
-                largest = np.abs(wanted[name]).max()
-                np.testing.assert_allclose(given[name], wanted[name], atol=1e-4 * largest, err_msg=f"seed {seed}")
+        before = [Runner(graph, graph.outputs).run(each) for each in feeds[:2]]
+        for made in forms(graph, feeds):
+            changed += 1
+            after = Runner(made, graph.outputs)
+            for each, wanted in zip(feeds, before, strict=False):
+                given = after.run(each)
+                for name in graph.outputs:
+                    largest = np.abs(wanted[name]).max()
+                    np.testing.assert_allclose(given[name], wanted[name], atol=1e-4 * largest, err_msg=f"seed {seed}")
     assert changed >= 20
