@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hilt_runtime import Bundle
 
 _AT_ONCE = 64
-"""Images in one request: the board answers before the link is silent for long."""
+"""Images in one request at most: the board answers before the link is silent for long."""
 
 
 BundleFile = Annotated[Path, typer.Argument(metavar="MODEL.hilt", help="A bundle of `hilt compile`.")]
@@ -130,15 +130,15 @@ def _inferences(
     """Return each output of all images, images first, the timed runs, each step's engine, and the overlap."""
     import numpy as np
 
+    from hilt.network.inference_groups import groups
     from hilt_runtime.arrays import encode_arrays
 
     name, runs = opened.inputs[0]["name"], []
     engines: Mapping[str, str] = {}
     overlapped: Overlapped = (0, 0.0)
     made: dict[str, list[NDArray[Any]]] = {output["name"]: [] for output in opened.outputs}
-    advance(0, len(images))
-    for first in range(0, len(images), _AT_ONCE):
-        batch = images[first : first + _AT_ONCE]
+    for places in groups(len(images), _AT_ONCE, advance):
+        batch = images[places.start : places.stop]
         # Several images travel as one array; one image alone is the network's input itself.
         given = {name: batch if len(batch) > 1 else batch[0]}
         answer = runner.run(opened, contents, encode_arrays(given, {}), images=len(batch))
@@ -148,7 +148,6 @@ def _inferences(
         runs += answer.runs
         engines = answer.engines
         overlapped = overlapped[0] + answer.overlapped[0], overlapped[1] + answer.overlapped[1]
-        advance(first + len(batch), len(images))
     return {output: np.stack(values) for output, values in made.items()}, runs, engines, overlapped
 
 

@@ -76,6 +76,7 @@ def run_network(
     from hilt.network.array_file import write_arrays
     from hilt.network.board_run import BoardRunner, open_bundle
     from hilt.network.graph_file import graph_of
+    from hilt.network.inference_groups import run_repeatedly
     from hilt.network.kept_view import keep_view
     from hilt.network.network_view import network_view
     from hilt.network.processor_time import processor_time
@@ -91,8 +92,8 @@ def run_network(
     graph = graph_of(opened, data)
     with CommandWork(f"connecting to {board}", command=f"run {bundle.name}") as work:
         with BoardRunner(board, telling(work), wait=wait) as runner:
-            work.begin("1 inference" if repeat == 1 else f"{repeat:,} inferences")
-            answer = runner.run(opened, data, encode_arrays(inputs, {}), repeat=repeat, keep=verify)
+            advance = work.counter("running", "inference" if repeat == 1 else "inferences")
+            answer = run_repeatedly(runner, opened, data, encode_arrays(inputs, {}), repeat, verify, advance)
         verified = verify_inference(graph, opened.manifest, inputs, answer.arrays, work) if verify else None
     if output is not None:
         write_arrays(output, {tensor["name"]: answer.arrays[tensor["name"]] for tensor in opened.outputs})
