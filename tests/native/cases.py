@@ -123,7 +123,36 @@ def records() -> dict[str, tuple[bytes, int]]:
         plan.begin({"t": int8(*shapes[name]) if name in shapes else IMAGE})
         getattr(plan, kind)({"tensor": "t", "buffer": "b", **step})
         found[name] = record(plan.builder, (), ()), buffer.size
+    for name, shape, last in (
+        ("fold floats", (1, 3, 56, 56), {}),
+        ("fold floats last", (1, 56, 56, 3), {"channels_last": True}),
+    ):
+        found[name] = (
+            record(_fold_of_floats(shape, {"fold": {"kernel": 3, "stride": 1, "left": 1}, **last}, folded), (), ()),
+            folded.size,
+        )
     return found
+
+
+def _fold_of_floats(shape: tuple[int, ...], facts: Mapping[str, Any], folded: np.ndarray[Any, Any]) -> Builder:
+    """Return the plan of a quantisation and its fold, in one record."""
+    steps: list[dict[str, Any]] = [
+        {
+            "kind": "cpu",
+            "name": "q",
+            "op": "quantize",
+            "inputs": ["x"],
+            "outputs": ["t"],
+            "attributes": {"scale": 2.0**-5},
+        },
+        {"kind": "pack", "name": "p", "tensor": "t", "buffer": "b", **facts},
+    ]
+    plan = InferencePlan(engine().library, {}, {"b": folded})
+    plan.begin({"x": floats(*shape)})
+    plan.add_operator(steps[0], lambda inputs: [])
+    plan.add_pack(steps[1])
+    plan.finish(steps, set())
+    return plan.builder
 
 
 def instructions_an_element(folder: Path) -> dict[str, list[float]]:

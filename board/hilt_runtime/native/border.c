@@ -66,23 +66,32 @@ static inline int8x8_t narrowed8(int16x4_t low, int16x4_t high) {
 }
 #endif
 
-static int run_quantize(const work_t *w) {
-  const float *x = (const float *)w->data[0];
-  int8_t *y = (int8_t *)w->data[1];
-  ptrdiff_t count = w->p[0], i = 0;
-  float scale = (float)w->f[0], inverse = (float)w->f[1];
-  if (!w->p[1]) {
+#ifdef __ARM_NEON
+static inline void quantize_16(const float *x, int8_t *y, float scale, float inverse) {
+  int16x4_t parts[4];
+  UNROLLED for (int k = 0; k < 4; ++k) parts[k] = rounded4(vld1q_f32(x + 4 * k), scale, inverse);
+  vst1q_s8(y, vcombine_s8(narrowed8(parts[0], parts[1]), narrowed8(parts[2], parts[3])));
+}
+#endif
+
+void quantize_line(const float *x, int8_t *y, ptrdiff_t count, float scale, float inverse, int exact) {
+  ptrdiff_t i = 0;
+  if (!exact) {
     for (; i < count; ++i) y[i] = rounded(x[i] / scale);
-    return 0;
+    return;
   }
 #ifdef __ARM_NEON
-  for (; i + 16 <= count; i += 16) {
-    int16x4_t parts[4];
-    UNROLLED for (int k = 0; k < 4; ++k) parts[k] = rounded4(vld1q_f32(x + i + 4 * k), scale, inverse);
-    vst1q_s8(y + i, vcombine_s8(narrowed8(parts[0], parts[1]), narrowed8(parts[2], parts[3])));
+  for (; i + 16 <= count; i += 16) quantize_16(x + i, y + i, scale, inverse);
+  if (i < count && count >= 16) {  // once more, over some that are done
+    quantize_16(x + count - 16, y + count - 16, scale, inverse);
+    i = count;
   }
 #endif
   for (; i < count; ++i) y[i] = rounded(x[i] * inverse);
+}
+
+static int run_quantize(const work_t *w) {
+  quantize_line((const float *)w->data[0], (int8_t *)w->data[1], w->p[0], (float)w->f[0], (float)w->f[1], w->p[1] != 0);
   return 0;
 }
 

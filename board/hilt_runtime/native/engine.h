@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HILT_ABI 9
+#define HILT_ABI 10
 #define HILT_BUFFERS 8
 #define HILT_NUMBERS 40
 #define HILT_AXES 6
@@ -52,6 +52,9 @@ extern const kernel_t move_kernels[], integer_kernels[], float_kernels[], recurr
     softmax_kernels[];
 extern const int move_kernel_count, integer_kernel_count, float_kernel_count, recurrent_kernel_count,
     border_kernel_count, softmax_kernel_count;
+
+// Quantises floats; `exact`: the scale is a power of two from 2^-100 to 2^100.
+void quantize_line(const float *x, int8_t *y, ptrdiff_t count, float scale, float inverse, int exact);
 
 // Runs job(context, 0) to job(context, count - 1), in any order, on this thread and on helpers where there are any.
 void run_together(void (*job)(void *, int64_t), void *context, int64_t count);

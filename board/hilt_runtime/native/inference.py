@@ -10,6 +10,7 @@ import numpy as np
 
 from hilt_runtime.layout import channels_first, four
 from hilt_runtime.native.bands import apart, joined
+from hilt_runtime.native.folds import folds_of_floats
 from hilt_runtime.native.in_place import rows_of
 from hilt_runtime.native.plans import execute, plan_operator
 from hilt_runtime.native.readings import quiet_steps, shared_out
@@ -23,6 +24,10 @@ STEP_INSTRUCTIONS = 200
 Call = Callable[[], Any]
 Compute = Callable[[Sequence[Any]], List[Any]]
 Step = Mapping[str, Any]
+
+
+def _fold_numbers(fold: Mapping[str, int], shape: Sequence[int], rows: int) -> List[int]:
+    return [*shape, fold["kernel"], fold["stride"], fold["left"], 0, rows]
 
 
 class ShapeChangedError(Exception):
@@ -89,10 +94,8 @@ class InferencePlan:
         if rows != height:
             data, images, rows = apart(self.builder, data, height, batch, last), batch, height
         if "fold" in step:
-            fold = step["fold"]
-            numbers = [images, channels, rows, columns, outer, inner, width, batch, block]
-            numbers += [fold["kernel"], fold["stride"], fold["left"], 0, rows, last]
-            self._native("fold", [data, packed], numbers, before)
+            shape = (images, channels, rows, columns, outer, inner, width, batch, block)
+            self._native("fold", [data, packed], [*_fold_numbers(step["fold"], shape, rows), last, 0], before)
             return
         numbers = [images, channels, rows * columns, outer, inner, batch, block, last]
         self._native("pack", [data, packed], numbers, before)
@@ -207,6 +210,10 @@ class InferencePlan:
         for chain in reversed(found):
             self._run_in_strips(steps[chain.first : chain.last], chain)
         chained = {place for chain in found for place in range(chain.first, chain.last)}
+        buffers = {name: {"shape": array.shape} for name, array in self._packed.items()}
+        for place, before in folds_of_floats(steps, buffers, native, kept).items():
+            if before not in chained:
+                self._fold_floats(steps[before], steps[place], place)
         self._read_seldom(quiet_steps(steps, self._tensors(), native) - chained)
         self._steps, self._buffers = self.builder.encoded(0)
         self._times = np.zeros(2 * len(self._steps) + 2)
@@ -214,6 +221,35 @@ class InferencePlan:
         refused = self._library.hilt_check(self._addresses[0], len(self._steps), self._addresses[1], len(self._buffers))
         if refused >= 0:
             raise NotNativeError("step {} reaches outside of its tensors".format(refused))
+
+    def _fold_floats(self, quantisation: Step, fold: Step, place: int) -> None:
+        """Put the record of a fold of floats in the place of a quantisation's and its fold's."""
+        records, before = self.builder.records, len(self.builder.records)
+        data, packed = self.values[quantisation["inputs"][0]], self._packed[fold["buffer"]]
+        outer, inner, height, width, batch, block = packed.shape
+        last = "channels_last" in fold
+        images, channels, rows, columns = four(channels_first(data).shape if last else data.shape)
+        if rows != height or not data.flags.c_contiguous:
+            return
+        shape = (images, channels, rows, columns, outer, inner, width, batch, block)
+        scale = float(np.float32(quantisation["attributes"]["scale"]))
+        numbers = [*_fold_numbers(fold["fold"], shape, rows), last, 1]
+        self.builder.step("fold", [data, packed], numbers, [scale, 1 / scale])
+        encoded = self.builder.encoded(before)
+        own = records[before:]
+        del records[before:]
+        if self._library.hilt_check(encoded[0].ctypes.data, len(own), encoded[1].ctypes.data, len(encoded[1])) >= 0:
+            return
+        first, end = [0, *self._ends][place - 1], self._ends[place]
+        self._replace(first, end, own)
+        self._ends[place - 1] = first
+
+    def _replace(self, first: int, last: int, own: Sequence[StepRecord]) -> None:
+        """Put records in the place of others, and move what lies behind."""
+        more = len(own) - (last - first)
+        self.builder.records[first:last] = own
+        self._ends = [end + more if end >= last else end for end in self._ends]
+        self._calls = {place + more if place >= last else place: call for place, call in self._calls.items()}
 
     def _read_seldom(self, quiet: FrozenSet[int]) -> None:
         """Let the clock not be read behind steps that native ones follow; note the work of each step."""

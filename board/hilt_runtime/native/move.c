@@ -294,10 +294,12 @@ static int run_unpack(const work_t *w) {
 }
 
 // --- fold: images, channels, height, width, outer, inner, columns, batch, block, kernel, stride, left, first row, end,
-// 1 where the source's channels are last. ---
+// 1 where the source's channels are last, 1 where it is of floats; f: their scale, a power of two, and its inverse. ---
 // Buffers: source, target.
 
 #define FOLD_ROOM 8192  // bytes of the lanes of a row
+
+enum { F_FLOATS = 15 };
 
 // Returns the columns that the room holds beside one kernel, channel beside channel; less than 0 if it holds none.
 static ptrdiff_t room_of_rows(const int64_t *p) { return (ptrdiff_t)((FOLD_ROOM - 16) / p[1] - p[9]); }
@@ -306,7 +308,9 @@ static int check_fold(const work_t *w) {
   const int64_t *p = w->p;
   int64_t all[6] = {p[4], p[5], p[2], p[6], p[7], p[8]};
   int64_t tensor = product_of(4, p), whole = product_of(6, all);
-  if (w->count != 2 || tensor < 0 || whole < 0 || !holds(w, 0, tensor, 1) || !holds(w, 1, whole, 1)) return 0;
+  if (w->count != 2 || tensor < 0 || whole < 0 || !in_range(p[F_FLOATS], 0, 1)) return 0;
+  if (!holds(w, 0, tensor, p[F_FLOATS] ? 4 : 1) || !holds(w, 1, whole, 1) || p[1] < 1) return 0;
+  if (p[F_FLOATS] && !(w->f[0] > 0 && (p[8] == 16 || p[14]) && room_of_rows(p) >= 0)) return 0;
   return in_range(p[0], 1, p[4] * p[7]) && in_range(p[9], 1, 4096) && in_range(p[10], 1, 4096) &&
          in_range(p[11], 0, 4096) && p[1] >= 1 && p[1] <= 1 << 20 && p[9] * p[1] <= p[5] * p[8] && p[3] >= 1 && in_range(p[8], 1, 4096) &&
          in_range(p[12], 0, p[13]) && p[13] <= p[2] && in_range(p[14], 0, 1) &&
@@ -387,6 +391,22 @@ static void interleave(const uint8_t *row, ptrdiff_t plane, ptrdiff_t channels, 
     copy_line(1, from + channel * plane, 1, there + channel, channels, end - before);
 }
 
+// The same of floats, which are quantised.
+static void interleave_floats(const work_t *w, const float *row, ptrdiff_t plane, ptrdiff_t begin, ptrdiff_t count,
+                              uint8_t *to) {
+  const ptrdiff_t channels = w->p[1], width = w->p[3];
+  const ptrdiff_t first = begin < 0 ? 0 : begin, end = begin + count < width ? begin + count : width;
+  const ptrdiff_t inside = end > first ? end - first : 0;
+  const float scale = (float)w->f[0], inverse = (float)w->f[1];
+  uint8_t line[FOLD_ROOM];
+  if (plane == 0)
+    quantize_line(row + first * channels, (int8_t *)line, inside * channels, scale, inverse, 1);
+  else
+    for (ptrdiff_t channel = 0; channel < channels; ++channel)
+      quantize_line(row + channel * plane + first, (int8_t *)line + channel * inside, inside, scale, inverse, 1);
+  interleave(line, plane ? inside : 0, channels, inside, begin - first, count, to);
+}
+
 // Writes blocks of 16 lanes: the first `lanes` of the 16 bytes at each step, and zeros.
 static void masked_blocks(const uint8_t *from, ptrdiff_t step, uint8_t *to, ptrdiff_t apart, ptrdiff_t count, ptrdiff_t lanes) {
   uint8_t ones[16] = {0};
@@ -406,9 +426,12 @@ static void fold_by_rows(const work_t *w, ptrdiff_t chunk) {
     for (ptrdiff_t row = w->p[12]; row < w->p[13]; ++row)
       for (ptrdiff_t first = 0; first < columns; first += chunk) {
         ptrdiff_t count = columns - first < chunk ? columns - first : chunk;
-        if (image < images)
-          interleave(w->data[0] + image * channels * height * width + row * width * apart, plane, channels, width,
-                     first * stride - left, (count - 1) * stride + kernel, room);
+        const ptrdiff_t source = image * channels * height * width + row * width * apart, begin = first * stride - left;
+        const ptrdiff_t read = (count - 1) * stride + kernel;
+        if (image < images && w->p[F_FLOATS])
+          interleave_floats(w, (const float *)w->data[0] + source, plane, begin, read, room);
+        else if (image < images)
+          interleave(w->data[0] + source, plane, channels, width, begin, read, room);
         for (ptrdiff_t part = 0; part < inner; ++part) {
           ptrdiff_t lanes = image < images ? kernel * channels - part * block : 0;
           lanes = lanes < 0 ? 0 : lanes < block ? lanes : block;

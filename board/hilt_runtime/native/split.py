@@ -203,9 +203,9 @@ def _softmax(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequ
 
 
 def _fold(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
-    """Cut a fold by rows: the two numbers before its last."""
-    *shape, begin, end, order = numbers
-    return [(arrays, [*shape, begin + first, begin + last, order]) for first, last in _ranges(end - begin, pieces)]
+    """Cut a fold by rows: its thirteenth and fourteenth number."""
+    shape, (begin, end), form = numbers[:12], numbers[12:14], numbers[14:]
+    return [(arrays, [*shape, begin + first, begin + last, *form]) for first, last in _ranges(end - begin, pieces)]
 
 
 def _groups(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:

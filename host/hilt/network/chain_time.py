@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from hilt.network.core_speed import Core, StepWork, chain_seconds, item_bytes, node_work
 from hilt.network.graph import Graph
+from hilt_runtime.native.folds import folds_of_floats
 from hilt_runtime.native.readings import quiet_steps
 from hilt_runtime.native.strips import KnownTensors, StripChain, chains
 
@@ -21,6 +22,14 @@ def chains_of(graph: Graph, manifest: Mapping[str, Any], engines: Mapping[str, s
 def quiet_of(graph: Graph, manifest: Mapping[str, Any], engines: Mapping[str, str]) -> frozenset[int]:
     """Return the places of the steps behind which the native engine does not read the clock."""
     return quiet_steps(manifest["steps"], _tensors(graph), _native(engines))
+
+
+def folds_of(manifest: Mapping[str, Any], engines: Mapping[str, str], chains: Iterable[StripChain]) -> dict[int, int]:
+    """Return the places of the folds that quantise their image themselves, with those of the quantisations."""
+    chained = {place for chain in chains for place in range(chain.first, chain.last)}
+    outputs = {output["name"] for output in manifest["outputs"]}
+    found = folds_of_floats(manifest["steps"], manifest["buffers"], _native(engines), outputs)
+    return {place: before for place, before in found.items() if before not in chained}
 
 
 def _native(engines: Mapping[str, str]) -> Callable[[Mapping[str, Any]], bool]:

@@ -88,7 +88,7 @@ class StepWork:
             operator of int8 weights has int8 behind its name.
         elements: Of its outputs; for a pool times the window.
         bytes: Read and written.
-        macs: Multiply-accumulates.
+        macs: Multiply-accumulates; of a fold of floats, those that it quantises.
         contiguous_bytes: Written to or read from the memory that VTA reads.
         parts: That the step can be cut in, at most.
     """
@@ -116,8 +116,10 @@ _PER_ELEMENT: Mapping[str, tuple[float, float]] = {
     "pack": (1.35, 0.51),
     "pack last": (0.63, 0.33),
     "unpack": (1.5, 0.62),
-    "fold": (0.89, 0.74),
-    "fold last": (0.78, 0.69),
+    "fold": (0.92, 0.80),
+    "fold last": (0.82, 0.76),
+    "fold floats": (1.17, 0.98),
+    "fold floats last": (0.89, 0.81),
     "table": (3.44, 0.88),
     "add": (3.7, 3.4),
     "multiply": (2.8, 2.2),
@@ -178,6 +180,7 @@ _PER_MAC: Mapping[str, tuple[float, float]] = {
     "dense": (0.81, 0.62),
     "MatMul": (3.6, 2.1),
     "counted_sum": (3.59, 1.48),
+    **dict.fromkeys(("fold floats", "fold floats last"), (1.82, 1.38)),
     **dict.fromkeys(("LSTM", "GRU", "RNN"), (3.46, 2.0)),
     **dict.fromkeys(("LSTM int8", "GRU int8", "RNN int8"), (0.61, 0.45)),
 }
@@ -275,6 +278,14 @@ def pack_work(shape: Sequence[int], packed_bytes: int, fold: bool = False, last:
     op = ("fold" if fold else "pack") + (" last" if last else "")
     return StepWork(
         op, packed_bytes, math.prod(shape) + packed_bytes, 0, packed_bytes, 1 if op == "pack last" else MOST_THREADS
+    )
+
+
+def fold_of_floats_work(shape: Sequence[int], packed_bytes: int, last: bool = False) -> StepWork:
+    """Return the work of a fold that quantises its image of floats itself (hilt_runtime.native.folds)."""
+    size = math.prod(shape)
+    return StepWork(
+        "fold floats last" if last else "fold floats", packed_bytes, 4 * size + packed_bytes, size, packed_bytes
     )
 
 

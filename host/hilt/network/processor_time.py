@@ -12,13 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hilt.network.chain_time import chain_times, chain_works, chains_of, quiet_of
+from hilt.network.chain_time import chain_times, chain_works, chains_of, folds_of, quiet_of
 from hilt.network.core_speed import (
     START_SECONDS,
     Core,
     Engine,
     StepWork,
     core_of,
+    fold_of_floats_work,
     node_work,
     pack_work,
     packed_work,
@@ -80,7 +81,9 @@ def modelled_time(core: Core, graph: Graph, manifest: Mapping[str, Any], engines
     """Return the times of the stated model of a core."""
     all_steps = manifest["steps"]
     chains = {chain.first: chain for chain in chains_of(graph, manifest, engines)}
-    in_place, quiet = read_in_place(manifest), quiet_of(graph, manifest, engines)
+    free, folds = set(read_in_place(manifest)), folds_of(manifest, engines, chains.values())
+    free |= set(folds.values())
+    quiet = quiet_of(graph, manifest, engines)
     helpers = _Helpers(math.inf)
     steps: dict[int, float] = {}
     used = set[Engine]()
@@ -99,9 +102,10 @@ def modelled_time(core: Core, graph: Graph, manifest: Mapping[str, Any], engines
             place = chain.last
         else:
             engine: Engine = _engine_of(all_steps[place], engines)
-            work = _work_of(graph, manifest, all_steps[place])
-            free = engine == "native" and place in in_place
-            steps[place] = 0.0 if free else step_seconds(core, engine, work, helpers.awake, place in quiet)
+            work = (_fold_work if place in folds else _work_of)(graph, manifest, all_steps[place])
+            steps[place] = 0.0
+            if engine != "native" or place not in free:
+                steps[place] = step_seconds(core, engine, work, helpers.awake, place in quiet)
             helpers.after(engine == "native" and pieces_of(core, [work]) > 1, steps[place])
             used.add(engine)
             place += 1
@@ -129,6 +133,12 @@ class _Helpers:
 
 def _engine_of(step: Mapping[str, Any], engines: Mapping[str, str]) -> Engine:
     return "native" if engines.get(step["name"], "native").startswith("native") else "numpy"
+
+
+def _fold_work(graph: Graph, manifest: Mapping[str, Any], step: Mapping[str, Any]) -> StepWork:
+    """Return the work of a fold that quantises its image itself."""
+    size = manifest["buffers"][step["buffer"]]["bytes"]
+    return fold_of_floats_work(graph.tensors[step["tensor"]].shape, size, "channels_last" in step)
 
 
 def _work_of(graph: Graph, manifest: Mapping[str, Any], step: Mapping[str, Any]) -> StepWork:

@@ -62,10 +62,15 @@ def assert_native_equals_numpy(op: str, inputs: Sequence[Any], attributes: Mappi
         np.testing.assert_array_equal(bits(one), bits(other), err_msg=op)
     for one, other in zip(in_pieces(op, inputs, attributes), wanted, strict=True):
         np.testing.assert_array_equal(bits(one), bits(other), err_msg=f"{op} in pieces")
+    keep_record(recorded, buffers)
+    return True
+
+
+def keep_record(recorded: bytes, buffers: np.ndarray[Any, Any]) -> None:
+    """Write a record to the file of HILT_NATIVE_RECORDS, if it is set."""
     if RECORDS in os.environ and len(recorded) < _LARGEST_RECORD and not _overlap(buffers):
         with Path(os.environ[RECORDS]).open("ab") as file:
             file.write(recorded)
-    return True
 
 
 def in_pieces(op: str, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> list[np.ndarray[Any, Any]]:

@@ -16,7 +16,7 @@ from hilt_runtime.native.inference import InferencePlan
 from hilt_runtime.native.library import Engine, engine
 from hilt_runtime.native.plans import execute, run_operator
 from hilt_runtime.native.steps import BUFFER, KERNELS, STEP, NotNativeError
-from tests.unit.network.engines import assert_native_equals_numpy, bits, library
+from tests.unit.network.engines import assert_native_equals_numpy, bits, keep_record, library, record
 
 sizes = st.integers(1, 40)
 seeds = st.integers(0, 2**32 - 1)
@@ -79,6 +79,40 @@ def test_folding(images: int, channels: int, height: int, width: int, kernel: in
     given_[:] = 9
     planned("add_pack", {**facts, "channels_last": True}, data.transpose(0, 2, 3, 1), given_)
     np.testing.assert_array_equal(given_, wanted)
+
+
+@examples
+@given(st.integers(1, 5), st.integers(1, 5), sizes, st.integers(1, 7), st.integers(1, 4), st.booleans(), seeds)
+def test_a_fold_quantises_its_image(
+    channels: int, height: int, width: int, kernel: int, stride: int, last: bool, seed: int
+) -> None:
+    """One record in the place of a quantisation's and a fold's, with their bits."""
+    left, right, scale = seed % 5, seed % 3, 2.0 ** (seed % 21 - 10)
+    columns = (width + left + right - kernel) // stride + 1
+    if columns < 1:
+        return
+    given_ = [floats(seed + turn, 1, channels, height, width) * np.float32(scale * 100) for turn in range(2)]
+    packed = np.full((1, -(-kernel * channels // 16), height, columns, 1, 16), 9, np.int8)
+    steps: list[dict[str, Any]] = [
+        {"kind": "cpu", "name": "q", "op": "quantize", "inputs": ["x"], "outputs": ["t"],
+         "attributes": {"scale": scale}},
+        {"kind": "pack", "name": "p", "tensor": "t", "buffer": "b",
+         "fold": {"kernel": kernel, "stride": stride, "left": left}, **({"channels_last": True} if last else {})},
+    ]  # fmt: skip
+    images = [{"x": np.ascontiguousarray(image.transpose(0, 2, 3, 1) if last else image)} for image in given_]
+    plan = InferencePlan(library(), {}, {"b": packed}, 1 + seed % 2)
+    plan.begin(images[0])
+    plan.add_operator(steps[0], lambda inputs: operators.run("quantize", inputs, steps[0]["attributes"]))
+    plan.add_pack(steps[1])
+    plan.finish(steps, set())
+    assert {KERNELS[record.kernel - 1] for record in plan.builder.records} == {"fold"}
+    plan.run(images[1])
+    wanted = np.full_like(packed, 7)
+    fold(operators.run("quantize", [given_[1]], {"scale": scale})[0], wanted, kernel, stride, left)
+    np.testing.assert_array_equal(packed, wanted)
+    assert [begin == end for begin, end, _ in plan.step_times(*plan.times())] == [True, False]
+    packed[...] = 9
+    keep_record(record(plan.builder, [packed], [wanted]), plan.builder.encoded()[1])
 
 
 @examples
