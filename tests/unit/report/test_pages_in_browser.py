@@ -1,4 +1,4 @@
-"""Pages in Chromium: none is wider than its window, none asks the network for anything, ours have no error."""
+"""Pages in Chromium: none is wider than its window or cuts code, none asks the network for anything or has an error."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ _CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shut
 _WIDTHS = (400, 800, 1300)
 _TIMEOUT = 120_000
 """Milliseconds: beside other work Chromium takes half a minute for the plots of a report."""
+_WHOLE_CODE = "[...document.querySelectorAll('pre')].every((each) => each.scrollWidth <= each.clientWidth + 1)"
 _ROOT = Path(__file__).parents[3]
 pytestmark = [
     pytest.mark.slow,
@@ -125,6 +126,8 @@ def fit(browser: Any, addresses: Sequence[str]) -> list[str]:
             page.set_viewport_size({"width": width, "height": 900})
             if not page.evaluate("document.scrollingElement.scrollWidth <= innerWidth"):
                 wide.append(f"{address} at {width} pixels")
+            if not page.evaluate(_WHOLE_CODE):
+                wide.append(f"a block of code of {address} at {width} pixels")
     page.close()
     assert wide == []
     own = addresses[0].partition("://")[2].partition("/")[0]
