@@ -137,7 +137,8 @@ def _percent(each: LayerResult) -> str:
 
 
 def result_values(result: CampaignResult, labels: Labels, inference: CampaignInference | None = None) -> dict[str, Any]:
-    """Return the results as `--json` prints them."""
+    """Return the results as `--json` prints them: the latency is that of the inference, if there was one."""
+    figure = network_figure(result, inference)
     return {
         "inference": inference.after.to_dict() if inference is not None else None,
         "campaign": result.campaign.uuid,
@@ -148,10 +149,10 @@ def result_values(result: CampaignResult, labels: Labels, inference: CampaignInf
         "budget": dict(result.campaign.budget),
         "spent_seconds": result.campaign.spent_seconds,
         "trials": result.trials,
-        "microseconds": result.microseconds if result.estimate.complete else None,
+        "microseconds": figure.microseconds if figure.whole or result.estimate.complete else None,
         "estimate": _estimate_values(result.estimate, coverage(result.network)),
-        "fallback_microseconds": result.fallback_microseconds,
-        "gain": result.gain,
+        "fallback_microseconds": figure.fallback if figure.whole else result.fallback_microseconds,
+        "gain": figure.gain if figure.whole else result.gain,
         "layers": [
             {
                 "name": layer.layer.name,

@@ -63,7 +63,9 @@ def test_every_face_has_the_same_figure(
     shown = capsys.readouterr().out
     assert view.figure.text in " ".join(shown.split()) and "14.45 ms" not in shown
     assert hilt(["show", campaign.uuid[:8], "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["inference"] == LATENCY.to_dict()
+    said = json.loads(capsys.readouterr().out)
+    assert said["inference"] == LATENCY.to_dict() and said["microseconds"] == whole
+    assert (said["fallback_microseconds"], said["gain"]) == (view.figure.fallback, view.figure.gain)
 
 
 def test_a_record_of_an_older_version_is_read_with_the_boards_processor(tmp_path: Path) -> None:
