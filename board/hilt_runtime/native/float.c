@@ -222,21 +222,43 @@ static inline __attribute__((always_inline)) void sums_along(const float *x, ptr
   }
 }
 
-static inline __attribute__((always_inline)) float further(float best, float v, int largest) {
-  return best != best || (largest ? best > v : best < v) ? best : v;
+// Integers in the order of the floats whose bits they are, -0 below 0; and back.
+static inline int32_t ordered(int32_t bits) { return bits ^ (bits >> 31 & 0x7fffffff); }
+
+static inline int32_t is_nan(int32_t bits) { return (bits & 0x7fffffff) > 0x7f800000; }
+
+static inline float extreme_of(int32_t best, int32_t nans) {
+  const int32_t bits = nans ? 0x7fc00000 : ordered(best);
+  float value;
+  memcpy(&value, &bits, 4);
+  return value;
 }
 
+// The largest or smallest of `size` lines, for `count` columns, CHUNK at most; NaN where one is.
 static inline __attribute__((always_inline)) void extremes_along(const float *x, ptrdiff_t size, ptrdiff_t inner,
-                                                                 ptrdiff_t count, int largest, float *best) {
-  if (count == 1) {
-    float found = x[0];
-    SCALAR for (ptrdiff_t k = 1; k < size; ++k) found = further(found, x[k * inner], largest);
-    best[0] = found;
-    return;
+                                                                 ptrdiff_t count, int largest, float *y) {
+  const int32_t *bits = (const int32_t *)x;
+  int32_t best[CHUNK], nans[CHUNK];
+  for (ptrdiff_t i = 0; i < count; ++i) best[i] = ordered(bits[i]), nans[i] = 0;
+  for (ptrdiff_t k = 0; k < size; ++k)
+    for (ptrdiff_t i = 0; i < count; ++i) {
+      const int32_t value = ordered(bits[k * inner + i]);
+      best[i] = (largest ? value > best[i] : value < best[i]) ? value : best[i];
+      nans[i] |= is_nan(bits[k * inner + i]);
+    }
+  for (ptrdiff_t i = 0; i < count; ++i) y[i] = extreme_of(best[i], nans[i]);
+}
+
+// The same of a line, one float behind another.
+static inline __attribute__((always_inline)) float extreme_of_line(const float *x, ptrdiff_t size, int largest) {
+  const int32_t *bits = (const int32_t *)x;
+  int32_t best = ordered(bits[0]), nans = 0;
+  for (ptrdiff_t k = 0; k < size; ++k) {
+    const int32_t value = ordered(bits[k]);
+    best = (largest ? value > best : value < best) ? value : best;
+    nans |= is_nan(bits[k]);
   }
-  for (ptrdiff_t i = 0; i < count; ++i) best[i] = x[i];
-  for (ptrdiff_t k = 1; k < size; ++k)
-    SCALAR for (ptrdiff_t i = 0; i < count; ++i) best[i] = further(best[i], x[k * inner + i], largest);
+  return extreme_of(best, nans);
 }
 
 static float reduced(int64_t function, double sum, ptrdiff_t size) {
@@ -274,7 +296,10 @@ static int run_reduce(const work_t *w) {
         w->p[0] == R_SQUARES ? sums_along(x, size, inner, count, 1, sums) : sums_along(x, size, inner, count, 0, sums);
         for (ptrdiff_t i = 0; i < count; ++i) y[i] = reduced(w->p[0], sums[i], size);
       } else {
-        w->p[0] == R_MAX ? extremes_along(x, size, inner, count, 1, y) : extremes_along(x, size, inner, count, 0, y);
+        if (inner == 1)
+          y[0] = w->p[0] == R_MAX ? extreme_of_line(x, size, 1) : extreme_of_line(x, size, 0);
+        else
+          w->p[0] == R_MAX ? extremes_along(x, size, inner, count, 1, y) : extremes_along(x, size, inner, count, 0, y);
         for (ptrdiff_t i = 0; i < count; ++i) y[i] += 0.0f;
       }
     }

@@ -147,10 +147,11 @@ _PER_ELEMENT: Mapping[str, tuple[float, float]] = {
     "RNN int8": (102.0, 84.0),
     **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Relu", "Abs", "Neg"), (2.02, 1.26)),
     **dict.fromkeys(("ReduceSum", "ReduceMean", "ReduceSumSquare"), (4.84, 2.82)),
-    **dict.fromkeys(("ReduceMax", "ReduceMin"), (12.35, 5.89)),
+    **dict.fromkeys(("ReduceMax", "ReduceMin"), (5.12, 4.29)),
     "LeakyRelu": (8.02, 1.51),
     "Clip": (18.1, 10.1),
     "Where": (13.7, 10.2),
+    "Where by one": (1.91, 1.88),
     "Exp": (43.1, 17.8),
     "Log": (56.1, 44.1),
     "Sigmoid": (51.1, 22.1),
@@ -213,7 +214,8 @@ def node_work(graph: Graph, node: Node) -> StepWork:
     elements = sum(tensor.size for tensor in outputs)
     if node.op in _WHOLE_IMAGE or node.op.startswith("Reduce"):
         elements = max((tensor.size for tensor in inputs), default=elements)
-    op, moved = node.op, _moved_bytes((*inputs, *outputs), constants)
+    op = "Where by one" if node.op == "Where" and _is_of_one(graph, node.inputs[0]) else node.op
+    moved = _moved_bytes((*inputs, *outputs), constants)
     if node.op in _RECURRENT and len(constants) > 1:
         recurrence = constants[1]  # (directions, gates * hidden, hidden)
         elements = math.prod(inputs[0].shape[:2]) * recurrence.shape[0] * recurrence.shape[2]
@@ -224,6 +226,11 @@ def node_work(graph: Graph, node: Node) -> StepWork:
     counted = elements * len(constants[0]) if node.op == "counted_sum" else 0
     macs = counted or graph.macs(node) or _float_macs(node, shapes, constants, elements)
     return StepWork(op, elements * _window(node), moved, macs, parts=_parts(node, shapes, op.endswith(" int8")))
+
+
+def _is_of_one(graph: Graph, name: str) -> bool:
+    """Tell whether a tensor or constant has one element."""
+    return (graph.constants[name].size if name in graph.constants else graph.tensors[name].size) == 1
 
 
 def _tensors(graph: Graph, names: Sequence[str]) -> list[Tensor]:
