@@ -18,7 +18,14 @@ from hilt.link.power import PowerSwitch
 from hilt.measure.interfaces import BoardDescription
 from hilt.simulator.build import Form
 from hilt.virtual import board_environment
-from hilt.virtual.bitstream import VirtualBitstream, bitstream_identity, kept_model, make_bitstream, twin_identity
+from hilt.virtual.bitstream import (
+    VirtualBitstream,
+    bitstream_identity,
+    is_built,
+    kept_model,
+    make_bitstream,
+    twin_identity,
+)
 from hilt.virtual.board_model import BOARD_MODELS, BoardModel
 from hilt.virtual.directory import USER
 from hilt.virtual.errors import BoardNameError, VirtualBoardError
@@ -223,6 +230,12 @@ class VirtualTarget:
             self.endpoint()  # apart from the seconds that a board has to answer, because it depends on this machine
         else:
             board_environment.ensure(report)
+            if self._kept is None and not is_built(self._board_model, self._form):
+                form = self._form or self._board_model.form
+                report(
+                    "compiling its RTL, once: a minute or two" if form == "rtl" else f"compiling its {form} model, once"
+                )
+                make_bitstream(self._board_model, self._form)
 
     def bitstream(self) -> bytes:
         return (self._kept or make_bitstream(self._board_model, self._form)).path.read_bytes()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hilt import paths
-from hilt.simulator.build import Form, build, design_key
+from hilt.simulator.build import LIBRARY, Form, build, design_key, model_key
 from hilt.simulator.cross_build import cross_build
 from hilt.virtual.board_model import BoardModel
 from hilt.virtual.errors import VirtualBoardError
@@ -71,6 +71,12 @@ def _memory(board_model: BoardModel) -> str:
     settings = board_model.device_settings()
     memory = json.dumps(settings["memory"], sort_keys=True)
     return memory + (json.dumps(settings["machine"], sort_keys=True) if "machine" in settings else "")
+
+
+def is_built(board_model: BoardModel, form: Form | None = None) -> bool:
+    """Return whether the model of a board without a computer of its own is in the cache. Raises MissingToolError."""
+    key = model_key(board_model.accelerator, form or board_model.form)
+    return (paths.cache() / "models" / key / LIBRARY).is_file()
 
 
 def make_bitstream(board_model: BoardModel, form: Form | None = None) -> VirtualBitstream:

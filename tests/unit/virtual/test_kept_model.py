@@ -11,6 +11,7 @@ from hilt.engine.errors import RunMismatchError
 from hilt.engine.run_spec import RunSpec, make_run, resolve_run
 from hilt.measure import describe_board, name_with_model
 from hilt.measure.board_description import VirtualTarget
+from hilt.simulator.build import LIBRARY, Form, model_key
 from hilt.virtual.bitstream import bitstream_identity, kept_model, twin_identity
 from hilt.virtual.board_model import BoardModel, board_model
 from hilt.virtual.errors import BoardNameError
@@ -50,6 +51,27 @@ def test_a_board_is_made_of_the_kept_model(cache: Path) -> None:
     assert today.bitstream == bitstream_identity(board_model("pynq")) != OLD
     assert today.twin == twin_identity(board_model("pynq")) != ""
     assert VirtualTarget("virtual:pynq@desk", form="golden").description.twin == ""
+
+
+def test_the_first_build_of_a_model_is_said_and_no_later_one(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def build(model: BoardModel, form: Form | None) -> None:
+        made.append(form or model.form)
+        library = cache / "models" / model_key(model.accelerator, form or model.form) / LIBRARY
+        library.parent.mkdir(parents=True)
+        library.touch()
+
+    monkeypatch.setattr("hilt.measure.board_description.make_bitstream", build)
+    monkeypatch.setattr("hilt.measure.board_description.board_environment.ensure", lambda report: None)
+    said: list[str] = []
+    forms: tuple[Form | None, ...] = (None, None, "golden", "golden")
+    for form in forms:
+        VirtualTarget("virtual:pynq@desk", form=form).prepare(said.append)
+    assert said == ["compiling its RTL, once: a minute or two", "compiling its golden model, once"]
+    assert made == ["rtl", "golden"]
+    VirtualTarget(f"virtual:pynq@desk?model={OLD[:16]}").prepare(said.append)
+    assert len(made) == 2, "a kept model is not built"
 
 
 def test_a_model_that_the_cache_has_not_is_refused(cache: Path) -> None:
