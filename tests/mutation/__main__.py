@@ -102,8 +102,9 @@ def _print_file(found: Noticed) -> None:
     print(f"{found.name:48} {tried:7} {noticed:7} {found.seconds:5.0f}  {doubts}", flush=True)
     lines = (ROOT / found.name).read_text(encoding="utf-8").splitlines()
     for mutant in sorted(found.survivors, key=_line):
-        bound = " (bounds a time)" if mutant.bounds_time else ""
-        print(f"    line {mutant.line}: {mutant.change}{bound}: {lines[mutant.line - 1].strip()[:70]}", flush=True)
+        marks = " (bounds a time)" if mutant.bounds_time else ""
+        marks += " (no test runs it)" if mutant in found.unrun else ""
+        print(f"    line {mutant.line}: {mutant.change}{marks}: {lines[mutant.line - 1].strip()[:70]}", flush=True)
 
 
 def _print_folders(found: list[Noticed]) -> None:
@@ -115,6 +116,8 @@ def _print_folders(found: list[Noticed]) -> None:
         _print_share(folder, of_folder, (False, True))
     _print_share("of these, numbers that only bound a time", found, (True,))
     _print_share("all others", found, (False,))
+    unrun = sum(len(each.unrun) for each in found)
+    print(f"{unrun} that none noticed are in lines that no test runs in its own process")
 
 
 def _print_share(title: str, found: Sequence[Noticed], kinds: tuple[bool, ...]) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tests.mutation.choice import chosen
+from tests.mutation.choice import chosen, line_runners
 from tests.mutation.mutants import Mutant
 from tests.mutation.nearest import ROOT, all_tests
 from tests.mutation.record import Ran, keep, read
@@ -36,6 +36,8 @@ class Noticed:
     name: str
     tried: tuple[Mutant, ...]
     survivors: tuple[Mutant, ...]
+    unrun: frozenset[Mutant]
+    """Survivors whose line no test runs in its own process, nor a use of the global that it makes."""
     seconds: float
     doubtful: tuple[str, ...] = ()
     """Tests that failed once without any mutant, after they had passed: what they said did not count."""
@@ -57,7 +59,8 @@ def tried(parent: Path, name: str, mutants: Sequence[Mutant]) -> Noticed:
     began = time.monotonic()
     trial = _Trial(_copy(parent), name)
     survivors = tuple(mutant for mutant in mutants if not trial.is_noticed(mutant))
-    return Noticed(name, tuple(mutants), survivors, time.monotonic() - began, tuple(sorted(trial.doubtful)))
+    unrun = frozenset(mutant for mutant in survivors if not line_runners(name, mutant.line, tests()))
+    return Noticed(name, tuple(mutants), survivors, unrun, time.monotonic() - began, tuple(sorted(trial.doubtful)))
 
 
 class _Trial:
