@@ -135,14 +135,14 @@ def _networks_table(networks: Sequence[ComparedNetwork]) -> tables.Table:
 def _layers_table(groups: Sequence[ComparedGroup]) -> tables.Table:
     table = tables.table(
         column("layer", cuts=True),
-        column("differs in", cuts=True, drop=6),
-        column(">seeds", drop=4),
-        column(">trials", drop=5),
-        column(">valid", drop=3),
+        column("differs in", cuts=True, drop=1),
+        column(">seeds", drop=5),
+        column(">trials", drop=6),
+        column(">valid", drop=4),
         column(">best µs"),
-        column(">range", drop=2),
+        column(">range", drop=3),
         column(">ratio"),
-        column("difference", drop=1),
+        column("difference", drop=2),
     )
     for group in groups:
         table.add_row(

@@ -149,6 +149,21 @@ def test_a_campaigns_latency_and_gain_are_there_at_60_columns_and_its_budget_lea
     assert len(row.rstrip()) <= 60 and re.search(r"\d\.\d\d +\d+\.\d\d", row), row
 
 
+def test_what_tells_compared_rows_apart_is_there_at_60_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HILT_HOME", str(tmp_path))
+    with Store(database_path(tmp_path)) as store:
+        for uuid, tuner, latency in (("a", "random", 9_000.0), ("b", "ga", 6_000.0)):
+            store.create_run(run(uuid * 32, tuner=tuner))
+            store.record(uuid * 32, [trial(0, 7, latency)])
+    file = io.StringIO()
+    made = Console(file=file, width=60, force_terminal=True, no_color=True, color_system=None)
+    monkeypatch.setattr(tables, "console", lambda: made)
+    assert hilt(["compare", "a", "b"]) == 0
+    header, first, second, *_ = file.getvalue().splitlines()
+    assert header.split()[:3] == ["layer", "differs", "in"] and "ratio" in header
+    assert "random" in first and " ga " in second and "0.667" in second
+
+
 def test_a_networks_nodes_have_their_shares_of_the_inference(capsys: pytest.CaptureFixture[str]) -> None:
     """Ten nodes of 100 us each."""
     print_view(long_view(10))
