@@ -223,6 +223,73 @@ def test_a_tensor_is_split_in_equal_parts_or_others(code: str, tmp_path: Path) -
     assert_same(b.save(tmp_path / "s.tflite", ["x"], names), [floats(*SHAPE)])
 
 
+def whole(*shape: int) -> Array:
+    return np.rint(floats(*shape))
+
+
+@pytest.mark.parametrize("code", ["EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"])
+@pytest.mark.parametrize("chooser", ["CAST", "SELECT_V2"])
+def test_a_comparison_is_a_number_or_a_choice(code: str, chooser: str, tmp_path: Path) -> None:
+    b = TfliteBuilder()
+    b.tensor("x", SHAPE)
+    b.tensor("y", SHAPE)
+    b.tensor("m", SHAPE, "bool")
+    b.tensor("b", SHAPE, value=whole(*SHAPE)[..., ::-1])
+    b.operator(code, ["x", "b"], ["m"])
+    b.operator(chooser, ["m", *(["x", "b"] if chooser != "CAST" else [])], ["y"])
+    assert_same(b.save(tmp_path / "c.tflite", ["x"], ["y"]), [whole(*SHAPE)])
+
+
+@pytest.mark.parametrize("code", ["LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT"])
+def test_truth_values_are_joined(code: str, tmp_path: Path) -> None:
+    b = TfliteBuilder()
+    b.tensor("x", SHAPE)
+    b.tensor("y", SHAPE)
+    for name in ("m", "n", "o"):
+        b.tensor(name, SHAPE, "bool")
+    for name, value in (("b", 1.0), ("c", -1.0)):
+        b.tensor(name, (1,), value=np.array([value], np.float32))
+    b.operator("GREATER", ["x", "c"], ["m"])
+    b.operator("LESS", ["x", "b"], ["n"])
+    b.operator(code, ["m", *([] if code == "LOGICAL_NOT" else ["n"])], ["o"])
+    b.operator("CAST", ["o"], ["y"])
+    assert_same(b.save(tmp_path / "l.tflite", ["x"], ["y"]), [whole(*SHAPE)])
+
+
+def test_a_shape_and_what_is_filled_follow_a_tensor(tmp_path: Path) -> None:
+    b = TfliteBuilder()
+    b.tensor("x", SHAPE)
+    b.tensor("s", (4,), "int32")
+    b.tensor("f", SHAPE)
+    b.tensor("y", SHAPE)
+    b.tensor("v", (), value=np.array(2.5, np.float32))
+    b.operator("SHAPE", ["x"], ["s"], "ShapeOptions", outType=schema.TensorType.INT32)
+    b.operator("FILL", ["s", "v"], ["f"])
+    b.operator("ADD", ["x", "f"], ["y"], "AddOptions")
+    assert_same(b.save(tmp_path / "f.tflite", ["x"], ["y"]), [floats(*SHAPE)])
+
+
+def test_a_shape_that_is_an_output_has_its_type(tmp_path: Path) -> None:
+    b = TfliteBuilder()
+    b.tensor("x", SHAPE)
+    b.tensor("n", SHAPE)
+    b.tensor("s", (4,), "int32")
+    b.operator("NEG", ["x"], ["n"])
+    b.operator("SHAPE", ["n"], ["s"], "ShapeOptions", outType=schema.TensorType.INT32)
+    graph = assert_same(b.save(tmp_path / "s.tflite", ["x"], ["n", "s"]), [floats(*SHAPE)])
+    assert graph.dtypes[graph.outputs[1]] == "int32"
+
+
+@pytest.mark.parametrize("axis", [1, -1])
+def test_the_place_of_the_largest_is_the_interpreters(axis: int, tmp_path: Path) -> None:
+    b = TfliteBuilder()
+    b.tensor("x", (2, 3, 4))
+    b.tensor("y", (2, 4) if axis == 1 else (2, 3), "int32")
+    b.tensor("a", (), "int32", np.array(axis, np.int32))
+    b.operator("ARG_MAX", ["x", "a"], ["y"], "ArgMaxOptions", outputType=schema.TensorType.INT32)
+    assert_same(b.save(tmp_path / "a.tflite", ["x"], ["y"]), [floats(2, 3, 4)])
+
+
 REFUSED: dict[str, tuple[Case, str]] = {
     "symmetric": (
         ("MIRROR_PAD", {"kind": "MirrorPadOptions", "mode": 1}, (1, 4), (1, 6), {"p": ints([0, 0], [1, 1])}),

@@ -12,7 +12,12 @@ from .models import Array
 
 schema: Any = pytest.importorskip("ai_edge_litert.schema_py_generated")
 
-_TYPES = {"float32": schema.TensorType.FLOAT32, "int32": schema.TensorType.INT32, "int8": schema.TensorType.INT8}
+_TYPES = {
+    "float32": schema.TensorType.FLOAT32,
+    "int32": schema.TensorType.INT32,
+    "int8": schema.TensorType.INT8,
+    "bool": schema.TensorType.BOOL,
+}
 
 
 class TfliteBuilder:
