@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,12 @@ FACTS = {
 SMALL = [name for name in zoo.NETWORKS if name != "resnet18"]
 
 
+@cache
+def made(name: str) -> Model:
+    """Return a network of seed 0, which no test changes."""
+    return zoo.make(name)
+
+
 def outputs(model: Model, data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     return np.array([session.run(["output"], {"input": image[None]})[0] for image in data])
@@ -41,14 +48,14 @@ def multiplications(model: Model) -> int:
 
 @pytest.mark.parametrize("name", zoo.NETWORKS)
 def test_a_network_has_its_published_size(name: str) -> None:
-    model = zoo.make(name)
+    model = made(name)
     onnx.checker.check_model(model, full_check=True)
     assert multiplications(model) == FACTS[name][2]
 
 
 def test_resnet18_has_torchvisions_parameters() -> None:
     """Weights, biases, and scale and offset of each normalisation."""
-    model = zoo.make("resnet18")
+    model = made("resnet18")
     statistics = {name for node in model.graph.node if node.op_type == "BatchNormalization" for name in node.input[3:]}
     assert sum(math.prod(each.dims) for each in model.graph.initializer if each.name not in statistics) == 11_689_512
 
@@ -86,7 +93,7 @@ def test_a_seed_gives_the_same_network_each_time(name: str) -> None:
 def test_weights_keep_the_size_of_their_data() -> None:
     """He's rule: the variance of weights before a Relu is 2 by the number of products of a sum."""
     for name in zoo.NETWORKS:
-        model = zoo.make(name)
+        model = made(name)
         arrays = {each.name: onnx.numpy_helper.to_array(each) for each in model.graph.initializer}
         read = {source: node for node in model.graph.node for source in node.input}
         for node in model.graph.node:
@@ -106,7 +113,7 @@ RELUS = {"resnet8": 7, "ds_cnn": 9, "mobilenet_v1": 27, "autoencoder": 9, "resne
 
 @pytest.mark.parametrize("name", zoo.NETWORKS)
 def test_activations_and_normalisations_are_where_the_papers_have_them(name: str) -> None:
-    model = zoo.make(name)
+    model = made(name)
     kinds = [node.op_type for node in model.graph.node]
     assert kinds.count("Relu") == RELUS[name]
     makers = {output: node.op_type for node in model.graph.node for output in node.output}
