@@ -17,6 +17,7 @@ import pytest
 
 from hilt import paths
 from hilt.link.errors import BoardBusyError
+from hilt.measure.dataset import DatasetStore
 from hilt.network import zoo
 from hilt.network.board_run import BoardRunner
 from hilt.store import Store, database_path
@@ -122,6 +123,15 @@ def test_a_command_without_a_board(
     assert "Traceback" not in command.text
 
 
+def test_a_dataset(shared_home: Path, started: Callable[[list[str]], Command]) -> None:
+    before = list(DatasetStore().paths())
+    command = started(["dataset", "build", "resnet18.C10", "--orders", "1"])
+    command.wait_for("parts")
+    status, seconds = command.interrupt()
+    assert status == 130 and seconds < 2 * SLOWNESS, (status, seconds, command.text[-500:])
+    assert "Traceback" not in command.text and list(DatasetStore().paths()) == before
+
+
 def is_in_use() -> bool:
     try:
         BoardRunner(BOARD).close()
@@ -142,13 +152,15 @@ def test_a_network_on_a_board(shared_home: Path, started: Callable[[list[str]], 
 @pytest.mark.parametrize(
     ("words", "phase"),
     [
+        (["tune", "resnet18.C5", "--board", BOARD, "--tuner", "random", "--trials", "5000"], "opening board"),
         (["tune", "resnet18.C5", "--board", BOARD, "--tuner", "random", "--trials", "5000"], "trials"),
         (["campaign", "int8.onnx", "--board", BOARD, "--budget", "5000"], "trials"),
         (["compile", "int8.onnx", "--board", BOARD, "--measure", "-o", "m.hilt"], "measuring the board's processor"),
         (["eval", "net.hilt", "--board", BOARD, "--data", "labelled.npz"], "images"),
         (["boards", "check", BOARD], "SSH"),
+        (["boards", "check", BOARD], "memory"),
     ],
-    ids=["tune", "campaign", "compile-measure", "eval", "check"],
+    ids=["tune-opening", "tune", "campaign", "compile-measure", "eval", "check", "check-device"],
 )  # fmt: skip
 def test_a_command_with_a_board(
     shared_home: Path, started: Callable[[list[str]], Command], words: list[str], phase: str
