@@ -46,7 +46,7 @@ def runner(request: pytest.FixtureRequest, shared_home: Path) -> Iterator[BoardR
 
 
 def design_of(model: str) -> Design:
-    """Return the design that a user writes for a board: its parameters, and the sweep's memory."""
+    """Return the design that a user writes for a board: its parameters and its clock."""
     facts = BOARD_MODELS[model]
     return Design(
         load_parameters(facts.parameters),

@@ -17,6 +17,8 @@ from hilt.vta.accelerator import Accelerator
 from hilt.vta.parameters import VTAParameters
 
 _FASTEST_ZYNQ_HZ = 200_000_000
+_MEMORY_NS = {"cortex-a9": (320.0, 160.0), "cortex-a53": (1000 / 3, 500 / 3)}
+"""Nanoseconds from a read request to its data, and from a write to its acknowledgement: a Zynq's, an UltraScale+'s."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +29,10 @@ class Design:
     bus_bits: int = 64
     read_ports: int = 1
     clock_hz: int = 100_000_000
-    read_ns: float = 320.0
-    """Nanoseconds from a read request to its first data."""
-    write_ns: float = 160.0
-    """Nanoseconds from a write to its acknowledgement."""
+    read_ns: float = 0.0
+    """Nanoseconds from a read request to its first data; 0: those of hilt's virtual boards with this core."""
+    write_ns: float = 0.0
+    """Nanoseconds from a write to its acknowledgement; 0: the same."""
     memory_gb_s: float = 0.0
     """Most that the memory moves, 10^9 bytes a second over all ports; 0: as much as they ask for."""
     processor: str = ""
@@ -57,7 +59,9 @@ class Design:
     @property
     def coordinates(self) -> npt.NDArray[np.float64]:
         """Return the memory as hilt.tune.model_guided.memories has it: logarithms, shape (3,)."""
-        read, write = (max(time * 1e-9 * self.clock_hz, 2.0) for time in (self.read_ns, self.write_ns))
+        usual = _MEMORY_NS["cortex-a53" if self._is_large else "cortex-a9"]
+        times = (given or default for given, default in zip((self.read_ns, self.write_ns), usual, strict=True))
+        read, write = (max(time * 1e-9 * self.clock_hz, 2.0) for time in times)
         wanted = self.accelerator.bytes_per_cycle * self.clock_hz
         slowdown = max(1.0, wanted / (self.memory_gb_s * 1e9)) if self.memory_gb_s else 1.0
         return np.log([read, write, slowdown])
@@ -70,8 +74,11 @@ class Design:
     @property
     def core(self) -> Core:
         """Return the processor's core: the boards with a Cortex-A9 have a bus of 64 bits and up to 200 MHz."""
-        large = self.bus_bits > 64 or self.clock_hz > _FASTEST_ZYNQ_HZ
-        return CORES[self.processor or ("cortex-a53" if large else "cortex-a9")]
+        return CORES[self.processor or ("cortex-a53" if self._is_large else "cortex-a9")]
+
+    @property
+    def _is_large(self) -> bool:
+        return self.bus_bits > 64 or self.clock_hz > _FASTEST_ZYNQ_HZ
 
     @property
     def title(self) -> str:

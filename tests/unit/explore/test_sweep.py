@@ -9,6 +9,8 @@ import pytest
 from hilt.explore.design import Design
 from hilt.explore.errors import SweepError
 from hilt.explore.sweep import Sweep, read_sweep
+from hilt.virtual.board_model import BOARD_MODELS
+from hilt.vta.accelerator import load_parameters
 
 
 def sweep(tmp_path: Path, text: str) -> Sweep:
@@ -110,3 +112,11 @@ def test_combinations_with_one_reason_share_a_line(tmp_path: Path) -> None:
     assert len(found.designs) == 9
     (line,) = found.refused
     assert line.startswith("LOG_BLOCK=3 bus_bits=128 clock_mhz=100 and 2 more: LOG_BATCH and LOG_BLOCK give")
+
+
+@pytest.mark.parametrize("name", [name for name, model in BOARD_MODELS.items() if model.form == "rtl"])
+def test_a_design_without_times_has_the_memory_of_hilts_board(name: str) -> None:
+    model = BOARD_MODELS[name]
+    design = Design(load_parameters(model.parameters), bus_bits=model.bus_bits, clock_hz=model.clock_hz)
+    assert design.memory.read_latency == model.read_latency
+    assert design.memory.write_latency == model.write_latency
