@@ -102,3 +102,51 @@ def test_a_slice_in_steps_of_two_stays() -> None:
     node.input.append("two")
     nodes = [helper.make_node("Concat", ["x", "z"], ["all"], axis=1), node, helper.make_node("Neg", ["part"], ["y"])]
     assert operators(model_of(nodes, {"x": (1, 2, 5), "z": (1, 3, 5)}, constants))["Slice"] == 1
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "kept"), [(1, 9, (2, 3, 3)), (2, 5, (1, 2)), (0, 7, (3, 3, 1)), (-4, -1, (1, 2))]
+)
+@pytest.mark.parametrize("every", [False, True])
+def test_operands_are_cut_before_they_are_joined(start: int, end: int, kept: tuple[int, ...], every: bool) -> None:
+    """`every`: bounds of all axes, as TensorFlow writes them."""
+    nodes = [helper.make_node(op, ["x"], [op]) for op in ("Abs", "Relu", "Neg")]
+    nodes.append(helper.make_node("Concat", ["Abs", "Relu", "Neg"], ["j"], axis=-2))
+    bounds = {"s": [start], "e": [end], "a": [2], "t": [1]}
+    if every:
+        bounds = {"s": [0, 0, start, 0], "e": [1 << 40, 1 << 40, end, 1 << 40], "a": [0, 1, 2, 3], "t": [1] * 4}
+    nodes += [helper.make_node("Slice", ["j", *bounds], ["y"])]
+    model = model_of(nodes, {"x": (2, 2, 3, 4)}, {name: np.array(value, np.int64) for name, value in bounds.items()})
+    assert operators(model)["Slice"] == sum(size < 3 for size in kept)
+    graph = canonical(model)
+    joined = next(node for node in graph.nodes if node.op == "Concat" and node.outputs == ["y"])
+    assert tuple(graph.shape(name)[2] for name in joined.inputs) == kept
+
+
+def test_a_part_of_one_operand_is_cut_from_it() -> None:
+    nodes = [helper.make_node(op, ["x"], [op]) for op in ("Abs", "Neg")]
+    nodes.append(helper.make_node("Concat", ["Abs", "Neg"], ["j"], axis=2))
+    node, bounds = cut("y", "j", 4, 6, 2)
+    found = operators(model_of([*nodes, node], {"x": (2, 2, 3, 4)}, bounds))
+    assert found == {"Neg": 1, "Slice": 1}
+
+
+@pytest.mark.parametrize("change", ["another axis", "steps", "two readers", "whole blocks", "an output"])
+def test_other_slices_are_taken_of_the_joined_tensor(change: str) -> None:
+    axis, size = (1, 24) if change == "whole blocks" else (2, 5)
+    given = (1, 24, 2) if change == "whole blocks" else (1, 2, size)
+    start, end = (16, 48) if change == "whole blocks" else (1, 8)
+    nodes = [helper.make_node(op, ["x"], [op]) for op in ("Abs", "Neg")]
+    nodes.append(helper.make_node("Concat", ["Abs", "Neg"], ["j"], axis=axis))
+    constants = {"s": np.array([start]), "e": np.array([end]), "a": np.array([1 if change == "another axis" else axis])}
+    if change == "steps":
+        constants["t"] = np.array([2])
+    nodes.append(helper.make_node("Slice", ["j", *constants], ["c"]))
+    nodes.append(helper.make_node("ReduceSum", ["j" if change == "two readers" else "c"], ["r"], keepdims=0))
+    nodes.append(helper.make_node("Add", ["c", "r"], ["y"]))
+    if change == "another axis":
+        constants["e"] = np.array([2])
+    model = model_of(nodes, {"x": given}, constants, ("y", "j") if change == "an output" else ("y",))
+    graph = canonical(model)
+    (cut_node,) = (node for node in graph.nodes if node.op == "Slice")
+    assert cut_node.inputs[0] == "j"

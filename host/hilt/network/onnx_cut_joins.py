@@ -1,0 +1,87 @@
+"""Slices along the axis of a Concat, taken of its operands: the joined tensor is made in its last size at once.
+
+Where channels are cut in whole blocks, VTA takes the Slice as an address; that one stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant
+
+_BLOCK = 16
+"""Channels of a block, or a part of one: a Slice at a multiple may be an address."""
+
+
+def cut_before_joining(graph: OnnxGraph) -> None:
+    """Rewrite in place: a Slice that alone reads a Concat, along its axis, becomes Slices of the operands it cuts."""
+    producers, consumers = graph.producers(), graph.consumers()
+    nodes: list[OnnxNode] = []
+    for node in graph.nodes:
+        maker = producers.get(node.inputs[0]) if node.op == "Slice" and not node.domain else None
+        alone = maker is not None and len(consumers[node.inputs[0]]) == 1 and node.inputs[0] not in graph.outputs
+        nodes += (_cut(graph, node, maker) if maker is not None and alone else None) or [node]
+    graph.nodes = nodes
+    graph.remove_unused()
+
+
+def _cut(graph: OnnxGraph, node: OnnxNode, maker: OnnxNode) -> list[OnnxNode] | None:
+    """Return Slices of a Concat's operands and the Concat of what is left; None where the Slice stays."""
+    if maker.op != "Concat" or maker.domain:
+        return None
+    shape = graph.shape(node.inputs[0])
+    axis = int(maker.attributes["axis"]) % len(shape)
+    ranges = _ranges(graph, node, shape)
+    if set(ranges) != {axis}:
+        return None
+    start, end = ranges[axis]
+    if axis == 1 and start % _BLOCK == 0 and (end % _BLOCK == 0 or end == shape[1]):
+        return None
+    made, kept = _cut_operands(graph, node, maker, axis, (start, end))
+    if len(kept) < 2:  # the Slice of one operand alone
+        return [OnnxNode(node.name, "Slice", [*made[0].inputs], list(node.outputs))] if made else None
+    return [*made, OnnxNode(node.name, "Concat", kept, list(node.outputs), {"axis": axis})]
+
+
+def _cut_operands(
+    graph: OnnxGraph, node: OnnxNode, maker: OnnxNode, axis: int, part: tuple[int, int]
+) -> tuple[list[OnnxNode], list[str]]:
+    """Return the Slices of operands that a range cuts, and the tensors that it leaves."""
+    made: list[OnnxNode] = []
+    kept: list[str] = []
+    at = 0
+    for place, name in enumerate(maker.inputs):
+        size = graph.shape(name)[axis]
+        first, last = max(part[0] - at, 0), min(part[1] - at, size)
+        at += size
+        if first >= last:
+            continue
+        if (first, last) != (0, size):
+            made.append(_slice(graph, f"{node.name}.{place}", name, axis, (first, last)))
+        kept.append(name if (first, last) == (0, size) else made[-1].outputs[0])
+    return made, kept
+
+
+def _ranges(graph: OnnxGraph, node: OnnxNode, shape: tuple[int, ...]) -> Mapping[int, tuple[int, int]]:
+    """Return what a Slice in steps of one leaves of the axes that it cuts; nothing if it is no such Slice."""
+    given = [graph.constants[name].ravel().tolist() for name in node.inputs[1:] if name in graph.constants]
+    if len(given) != len(node.inputs) - 1 or set(*given[3:]) - {1}:
+        return {}
+    axes = [axis % len(shape) for axis in (given[2] if len(given) > 2 else range(len(given[0])))]
+    bounds = zip(axes, given[0], given[1], strict=True)
+    parts = {axis: slice(start, end).indices(shape[axis])[:2] for axis, start, end in bounds}
+    return {axis: part for axis, part in parts.items() if part != (0, shape[axis])}
+
+
+def _slice(graph: OnnxGraph, stem: str, name: str, axis: int, part: tuple[int, int]) -> OnnxNode:
+    bounds = [
+        new_constant(graph, f"{stem}.{key}", np.array([value], np.int64))
+        for key, value in (("start", part[0]), ("end", part[1]), ("axis", axis))
+    ]
+    result = graph.unique(f"{stem}.cut")
+    shape = list(graph.shape(name))
+    shape[axis] = part[1] - part[0]
+    graph.shapes[result], graph.dtypes[result] = tuple(shape), graph.dtypes.get(name, "float32")
+    return OnnxNode(f"{stem}.cut", "Slice", [name, *bounds], [result])
