@@ -104,7 +104,7 @@ def area_statement(evaluations: Sequence[Evaluation]) -> str:
     """Return the sentence that says where latency and area come from."""
     method = evaluations[0].area.method
     latency = (
-        "Latency: the whole inference as `hilt compile` makes it, VTA by the twin at the clock that the set gives, the "
+        "Latency: the whole inference as hilt compile makes it, VTA by the twin at the clock that the set gives, the "
         "processor assumed."
         if evaluations[0].inference.whole
         else "Latency: VTA's part alone, the twin's cycles of the best schedule of each layer at the clock of the set."
@@ -164,6 +164,7 @@ def _points(
         "y": [evaluation.microseconds / 1e3 for evaluation in chosen],
         "text": [escape(_hover(evaluation)).replace("\n", "<br>") for evaluation in chosen],
         "hoverinfo": "text",
+        "cliponaxis": False,
         "marker": {"color": colour, "size": size, "symbol": symbol},
     }
 

@@ -249,6 +249,8 @@ def test_the_page_marks_the_base_in_its_table_and_plots(evaluated: tuple[Path, l
     page = exploration_page("small", evaluated[1], [], None, [], 1)
     assert page.count("(base)") == 1 and f"{evaluated[1][1].design.title} (base)" in page
     assert page.count('"symbol": "circle-open"') == 3
+    assert page.count('"cliponaxis": false') == page.count('"mode": "markers"'), "no point is cut at the edge of a plot"
+    assert "`hilt" not in page
 
 
 @pytest.mark.rtl
