@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hilt.tune.model_guided.gaussian_process import GaussianProcess, Inputs, Kernel
 from hilt.tune.model_guided.initial_design import InitialDesign
 from hilt.tune.model_guided.machines import TwinMachine
-from hilt.tune.model_guided.posterior import FAR_ERROR, MachineFit, Posterior
+from hilt.tune.model_guided.posterior import FAR_ERROR, MachineFit, Posterior, UnmovedFit
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -38,7 +38,8 @@ class Latencies:
 
     def __init__(self, design: InitialDesign) -> None:
         self._initial_design = design
-        self._fits = [MachineFit(entry, design.candidates) for entry in design.hypotheses]
+        kinds = (MachineFit, UnmovedFit)
+        self._fits = [kind(entry, design.candidates) for kind in kinds for entry in design.hypotheses]
         self._posterior = Posterior(self._fits, design.candidates, design.parts)
         self._fitted = self._weighed = 0
         self._expected: dict[int, tuple[float, float]] = {}

@@ -58,7 +58,10 @@ _NEGLIGIBLE = 0.01
 """Share of the best component's weight below which a component is left out."""
 
 FAR_ERROR = 0.02
-"""Error of every model far from the best, as a share of the distance from it in logarithms."""
+"""Largest error of a model far from the best, as a share of the distance from it in logarithms."""
+_LEAST_FAR_ERROR = 0.002
+_FAR, _MOST_OFF, _FEWEST_FAR = 0.05, 3.0, 6
+"""From this distance on, so many times the median error of so many rows is the model's."""
 _TIGHT = (Kernel(amplitude=0.003, length=1.0, noise=0.001), Kernel(amplitude=0.03, length=1.0, noise=0.01))
 """Errors beside which steps are looked for."""
 _STEPS, _FEWER_STEPS = 6, 3
@@ -127,6 +130,16 @@ class MachineFit:
         return mean, Inputs(self._candidates.smooth, linear, prediction.own, self._candidates.knobs.indicators)
 
 
+class UnmovedFit(MachineFit):
+    """The machine model at its prior coordinates.
+
+    Coordinates that are fitted to both sides of a step explain neither, and what they leave hides the step.
+    """
+
+    def _find(self, rows: Rows, observed: Floats) -> Floats:
+        return self.machine.prior
+
+
 @dataclass(frozen=True, eq=False)
 class Component:
     """One machine model with one kernel, and its share of the mixture."""
@@ -135,7 +148,12 @@ class Component:
     mean_before: Floats
     inputs: Inputs
     process: GaussianProcess
-    machine: Machine
+    fit: MachineFit
+
+    @property
+    def machine(self) -> Machine:
+        """The machine model."""
+        return self.fit.machine
 
     def predict(self, rows: Rows, distances: Distances) -> tuple[Floats, Floats]:
         """Return mean and deviation (n,) of a board's latencies on rows that were not measured.
@@ -169,8 +187,8 @@ class Posterior:
         self.components: list[Component] = []
         self._kernels: list[Entry] = []
         self._observed: Rows = np.zeros(0, dtype=np.int64)
-        self._evidence: dict[str, float] = {}
-        """Log evidence of each model's best kernel, at its last weighing."""
+        self._evidence: dict[MachineFit, float] = {}
+        """Log evidence of each fit's best kernel, at its last weighing."""
 
     def refit(self, measured: dict[int, float], tried: Rows) -> None:
         """Find every model's coordinates anew and weigh models and kernels; `tried` are all rows with an outcome."""
@@ -185,14 +203,15 @@ class Posterior:
         scored = []
         for fit in self._standing(len(measured)):
             mean, inputs = fit.inputs()
-            seen, residual = _loosened(inputs[rows], observed), observed - mean[rows]
+            residual = observed - mean[rows]
+            seen = _loosened(inputs[rows], observed, residual)
             parts = self._parts.sides[rows]
             choices = dict(_steps(seen, residual, parts))
             found = []
             for steps, cost in choices.items():
                 grid = weigh(with_steps(seen, parts[:, steps]), residual, _AMPLITUDES, _LENGTHS, _NOISES, USUAL)
                 found += [(fit, steps, kernel, score - cost + np.log(fit.machine.weight)) for kernel, score in grid]
-            self._evidence[fit.machine.name] = max(score for _, _, _, score in found) - np.log(fit.machine.weight)
+            self._evidence[fit] = max(score for _, _, _, score in found) - np.log(fit.machine.weight)
             scored += found
         scored.sort(key=lambda entry: -entry[3])
         least = scored[0][3] + np.log(_NEGLIGIBLE)
@@ -207,7 +226,7 @@ class Posterior:
             same = [(kernel, score) for other, those, kernel, score in kept if other is fit and those == steps]
             whole = float(np.logaddexp.reduce([score for _, score in same]))
             mean, inputs = fit.inputs()
-            seen = _loosened(inputs[rows], observed)
+            seen = _loosened(inputs[rows], observed, observed - mean[rows])
             space = MeasuredCandidates(mean, inputs, self._parts.sides, tried, rows, observed, seen)
             for at in range(len(steps)):
                 for rival, share in rivals(space, same[0][0], steps, at):
@@ -217,11 +236,11 @@ class Posterior:
     def _standing(self, measurements: int) -> list[MachineFit]:
         """Return the models that are not refuted; of many measurements the best ones, and the broadest."""
         least = max(self._evidence.values(), default=0.0) - _REFUTED
-        evidence = {fit.machine.name: self._evidence.get(fit.machine.name, least) for fit in self._fits}
-        standing = [fit for fit in self._fits if evidence[fit.machine.name] >= least]
+        evidence = {fit: self._evidence.get(fit, least) for fit in self._fits}
+        standing = [fit for fit in self._fits if evidence[fit] >= least]
         if measurements < _MANY or not self._evidence:
             return standing
-        best = sorted(standing, key=lambda fit: -evidence[fit.machine.name])[:_MOST_STANDING]
+        best = sorted(standing, key=lambda fit: -evidence[fit])[:_MOST_STANDING]
         return [fit for fit in standing if fit in best or fit.machine.is_broadest]
 
     def condition(self, measured: dict[int, float]) -> None:
@@ -235,15 +254,15 @@ class Posterior:
         for (fit, steps, kernel, _), weight in zip(self._kernels, weights.tolist(), strict=True):
             mean, inputs = fit.inputs()
             inputs = with_steps(inputs, self._parts.sides[:, steps])
-            process = GaussianProcess(kernel, _loosened(inputs[rows], observed), observed - mean[rows], distances)
-            self.components.append(Component(weight, mean, inputs, process, fit.machine))
+            residual = observed - mean[rows]
+            process = GaussianProcess(kernel, _loosened(inputs[rows], observed, residual), residual, distances)
+            self.components.append(Component(weight, mean, inputs, process, fit))
 
     def sharpen(self, rows: Rows) -> None:
         """Predict these distinct rows, not measured yet, exactly with each model of the mixture."""
-        machines = {id(component.machine) for component in self.components}
-        changes = {id(fit.machine): fit.sharpen(rows) for fit in self._fits if id(fit.machine) in machines}
+        changes = {fit: fit.sharpen(rows) for fit in dict.fromkeys(component.fit for component in self.components)}
         for component in self.components:
-            component.mean_before[rows] += changes[id(component.machine)]
+            component.mean_before[rows] += changes[component.fit]
 
     def estimated(self, rows: Rows) -> Bools:
         """Return a mask (n,) of the rows that some model of the mixture has not predicted exactly."""
@@ -282,10 +301,20 @@ def _steps(seen: Inputs, residual: Floats, parts: Bools) -> list[tuple[Steps, fl
     return [((), 0.0), *((tuple(steps), cost) for steps, cost in found)]
 
 
-def _loosened(inputs: Inputs, observed: Floats) -> Inputs:
+def _loosened(inputs: Inputs, observed: Floats, residual: Floats) -> Inputs:
     """Return measured inputs with an error of their own that grows with the distance from the best."""
-    own = np.sqrt(inputs.own_variance + (FAR_ERROR * (observed - observed.min(initial=np.inf))) ** 2)
+    far = observed - observed.min(initial=np.inf)
+    own = np.sqrt(inputs.own_variance + (far_error(far, residual) * far) ** 2)
     return replace(inputs, own=own)
+
+
+def far_error(far: Floats, residual: Floats) -> float:
+    """Return a model's error as a share of the distance `far` (n,), by its `residual` (n,) on the rows far away."""
+    away = far > _FAR
+    if away.sum() < _FEWEST_FAR:
+        return FAR_ERROR
+    off = np.median(np.abs(residual - np.median(residual))[away] / far[away])
+    return float(np.clip(_MOST_OFF * off, _LEAST_FAR_ERROR, FAR_ERROR))
 
 
 def _telling(rows: Rows) -> Rows:
