@@ -158,6 +158,18 @@ def test_no_macro_configures_the_rtl() -> None:
         assert set(re.findall(r"`(\w+)(?: +(\w+))?", text)) <= {("include", ""), ("ifndef", "SYNTHESIS"), ("endif", "")}
 
 
+def test_registers_are_named_and_reset_alike() -> None:
+    """The idioms of hls/README.md, in what is synthesised: one edge, and `_q` on all registers but memories."""
+    for path in RTL.glob("*.sv"):
+        text = re.sub(r"//.*", "", path.read_text())
+        text = re.sub(r"`ifndef SYNTHESIS.*?`endif", "", text, flags=re.DOTALL)
+        assert set(re.findall(r"always\w* @\(([^)]*)\)", text)) <= {"posedge clk_i", "posedge clk"}, path.name
+        before = r"^ *(?:else |begin |[A-Z]\w*: |if \([^\n]*?\) )*"
+        assigned = set(re.findall(before + r"([a-z]\w*)(?:\[[^\n=]*\]|\.\w+)* <= ", text, re.MULTILINE))
+        memories = set(re.findall(r"\b([a-z]\w*)\[[A-Z]\w*\];", text))
+        assert {name for name in assigned if not re.search(r"_n?q(_o)?$", name)} <= memories, path.name
+
+
 def test_every_module_has_assertions_with_a_name_and_a_message() -> None:
     for path in RTL.glob("*.sv"):
         text = path.read_text()
