@@ -183,7 +183,8 @@ def test_the_model_knows_when_helpers_sleep() -> None:
 
     def seconds(*order: Any) -> float:
         """Return the last step's."""
-        manifest = {"steps": list(order), "outputs": [{"name": name} for name in graph.outputs]}
+        outputs = [{"name": name} for name in graph.outputs]
+        manifest = {"steps": list(order), "outputs": outputs, "buffers": {}}
         return modelled_time(CORTEX_A9, graph, manifest, {}).steps[len(order) - 1]
 
     first, behind = seconds(steps["a"]), seconds(steps["b"], steps["few"], steps["a"])
