@@ -20,7 +20,7 @@ from hilt_runtime.native.strip_plan import chain_records
 from hilt_runtime.native.strips import KnownTensors, StripChain, chains
 
 STEP_INSTRUCTIONS = 200
-"""Of a step besides its elements, about."""
+"""Instructions of a step besides those for its elements, estimated."""
 Call = Callable[[], Any]
 Compute = Callable[[Sequence[Any]], List[Any]]
 Step = Mapping[str, Any]

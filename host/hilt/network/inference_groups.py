@@ -17,9 +17,9 @@ Advance = Callable[[int, int], None]
 _AT_ONCE = 8
 """So many inferences or less are one request."""
 _FIRST = 4
-"""Of the inferences of a request; of fewer none overlap."""
+"""Inferences of the first request. No request but the last has fewer: they would not overlap."""
 _SECONDS = 1.5
-"""What a request takes, about."""
+"""Target duration of a request."""
 _GROWTH = 8
 
 

@@ -28,7 +28,7 @@ def cut_before_joining(graph: OnnxGraph) -> None:
 
 
 def _cut(graph: OnnxGraph, node: OnnxNode, maker: OnnxNode) -> list[OnnxNode] | None:
-    """Return Slices of a Concat's operands and the Concat of what is left; None where the Slice stays."""
+    """Return Slices of the operands that the range cuts, and the Concat of the parts; None if the Slice stays."""
     if maker.op != "Concat" or maker.domain:
         return None
     shape = graph.shape(node.inputs[0])

@@ -142,7 +142,7 @@ def _moved(graph: OnnxGraph, node: OnnxNode, sources: list[str]) -> list[OnnxNod
 
 
 def _joins_channels(graph: OnnxGraph, node: OnnxNode, sources: list[str]) -> bool:
-    """Tell whether a Concat joins channels of images, of which those that are not turned have one alone.
+    """Tell whether a Concat joins channels of images, and each operand that is not turned has one channel.
 
     One channel lies alike first and last. Where none is turned, a Transpose to channels first must follow.
     """
