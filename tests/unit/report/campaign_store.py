@@ -32,12 +32,12 @@ LATENCIES = ([44_000.0, 5_000.0, None, 4_700.5, 4_800.0], [12_000.0, None, 400.2
 MOST_TRIALS = 9
 
 
-def make(home: Path, ended: bool = True) -> tuple[Campaign, Run]:
-    """Return the campaign, its layers ended or not, and its first layer's run."""
+def make(home: Path, ended: bool = True, budget: Budget | None = None) -> tuple[Campaign, Run]:
+    """Return the campaign, its layers ended or not, and its first layer's run. Its budget is MOST_TRIALS by default."""
     campaign = make_campaign(
         NETWORK,
         RunSpec(workload="net.onnx", board="table:plain", tuner="hilt", trials=1, seed=7),
-        Budget(trials=MOST_TRIALS),
+        budget or Budget(trials=MOST_TRIALS),
     )
     runs = make_runs(campaign, TableBoards().describe_board("table:plain"))
     with Store(database_path(home)) as store:

@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 from textual.widgets import DataTable
 
+from hilt.campaign.budget import Budget
+from hilt.engine.run_files import RunFiles
 from hilt.schedule.onnx_model import Layer, Network
 from hilt.store import RunState, Store, database_path
-from hilt.store.campaigns import end_layer, set_campaign_state
+from hilt.store.campaigns import add_seconds, end_layer, set_campaign_state
 from hilt.tui.app import HiltApp
 from hilt.tui.campaign_view import CampaignView
+from hilt.tui.screens import campaign_screen
 from hilt.tui.widgets.latency_curve import LatencyCurve
 from tests.unit.report import campaign_store
 from tests.unit.report.campaign_store import make
@@ -44,6 +47,32 @@ def test_a_layer_that_was_skipped_is_said_to_be(tmp_path: Path) -> None:
         end_layer(store, run.uuid, "skipped")
         view = CampaignView.load(store, tmp_path, campaign)
         assert [view.layer_state(layer) for layer in view.result.layers] == ["skipped", "finished"]
+
+
+@pytest.mark.parametrize(
+    ("budget", "words"),
+    [
+        (Budget(trials=36), "9 of 36 trials ████░░░░░░░░░░░░ 25%, 1 min 15 s left"),
+        (Budget(trials=9), "9 of 9 trials ████████████████ 100%"),
+        (Budget(seconds=100.0), "9 trials ████░░░░░░░░░░░░ 25%, 1 min 15 s left"),
+        (Budget(seconds=20.0), "9 trials ████████████████ 100%"),
+    ],
+    ids=["trials", "trials-spent", "seconds", "seconds-spent"],
+)
+async def test_a_campaign_has_a_time_left_while_an_engine_spends_its_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: Budget, words: str
+) -> None:
+    """25 seconds were spent. After its budget a campaign goes on with its last stage, which has a time of its own."""
+    monkeypatch.setattr(campaign_screen, "_READ_SECONDS", 0.05)
+    campaign, _ = make(tmp_path, ended=False, budget=budget)
+    with Store(database_path(tmp_path)) as store:
+        add_seconds(store, campaign.uuid, 25.0)
+        set_campaign_state(store, campaign.uuid, RunState.RUNNING)
+        app = HiltApp(tmp_path, store, campaign)
+        async with app.run_test(size=(80, 24)) as pilot:
+            with RunFiles(tmp_path, campaign.uuid).locked():
+                await until(pilot, lambda: "RUNNING" in text_of(pilot) and f" {words}\n" in text_of(pilot))
+            await until(pilot, lambda: "INTERRUPTED" in text_of(pilot) and " left" not in text_of(pilot))
 
 
 @pytest.mark.parametrize(("size", "beside"), [((80, 24), False), ((120, 40), True)])

@@ -322,7 +322,7 @@ def _head(view: CampaignView) -> Content:
     """Return the head: network and state; progress; latency; gain; the meaning of the marks."""
     result, trials = view.result, view.budget_trials
     budget = f"{result.trials} of {trials} trials" if trials is not None else f"{result.trials} trials"
-    left = f", {formatting.duration(view.seconds_left)} left" if view.live and view.seconds_left is not None else ""
+    left = f", {formatting.duration(view.seconds_left)} left" if view.live and view.seconds_left else ""
     figure = view.figure
     gain = f"{figure.gain:.2f} times the fallback's speed" if figure.gain else ""
     both = len(result.compared)
