@@ -18,6 +18,8 @@ from hilt.tui import steering
 from hilt.tui.app import HiltApp
 from hilt.tui.screens.campaign_screen import CampaignScreen
 from hilt.tui.screens.run_screen import RunScreen
+from hilt.tui.screens.runs_screen import RunsScreen
+from hilt.tui.widgets.latency_curve import LatencyCurve
 from tests.unit.report import campaign_store
 from tests.unit.report.campaign_store import make
 
@@ -168,6 +170,16 @@ async def test_enter_shows_a_layers_run(tmp_path: Path) -> None:
         assert screen.selected_run == run.uuid
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen))
+
+
+async def test_what_was_to_follow_a_drawing_may_come_after_the_screen_has_left(tmp_path: Path) -> None:
+    async with shown(tmp_path) as (pilot, screen, _, _):
+        curve = screen.query_one(LatencyCurve)
+        await pilot.press("7")
+        await until(pilot, lambda: isinstance(pilot.app.screen, RunsScreen) and not screen.is_attached)
+        assert not screen.children
+        screen._give_room()
+        curve._draw()
 
 
 async def test_next_goes_to_the_older_campaign_and_round(tmp_path: Path) -> None:

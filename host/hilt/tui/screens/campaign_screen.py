@@ -189,9 +189,9 @@ class CampaignScreen(Screen[None]):
     def _give_room(self) -> None:
         """Show the curve in the rows that head and layers leave, or in a part of a high terminal.
 
-        In place of the layers it has all rows, however few.
+        In place of the layers it has all rows, however few. It is called after a drawing, also of a screen that left.
         """
-        if self._view is None or self.has_class("-curve-alone"):
+        if self._view is None or self.has_class("-curve-alone") or not self.is_attached:
             return
         left = self.size.height - self.query_one("#campaign-words").size.height - len(self._view.result.layers) - _BARS
         self.set_class(self.size.height >= _HIGH or left >= _LEAST_CURVE, "-curve")

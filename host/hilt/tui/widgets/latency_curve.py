@@ -109,7 +109,10 @@ class LatencyCurve(Container):
         return "log" if latencies and max(latencies) > _LINEAR_RANGE * min(latencies) else "linear"
 
     def _draw(self) -> None:
+        """Draw what was put. It is called after a drawing of the screen, also where that has left since."""
         self._waiting = None
+        if not self.is_attached:
+            return
         room = self.content_size
         plotted = bool(self._points) and room.width >= _LEAST_WIDTH and room.height >= _LEAST_HEIGHT
         if self._picture is not None:
