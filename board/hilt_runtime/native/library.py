@@ -170,7 +170,10 @@ def _put(path: Path, data: bytes) -> None:
 
 
 def _loaded(path: Path) -> Any:
+    """Return the library in a file. Raises OSError if it cannot be loaded, or is of another version."""
     library = ctypes.CDLL(str(path))
+    if not _is_ours(library):
+        raise OSError("{} is of another version".format(path))
     pointer, size = ctypes.c_void_p, ctypes.c_int64
     library.hilt_check.argtypes, library.hilt_check.restype = [pointer, size, pointer, size], size
     library.hilt_run.argtypes, library.hilt_run.restype = [pointer, size, size, pointer, pointer], size
@@ -181,6 +184,11 @@ def _loaded(path: Path) -> Any:
     library.hilt_start.restype = real
     library.hilt_poll.argtypes = [pointer, pointer, word, real, pointer, pointer, pointer]
     library.hilt_poll.restype = word
-    if library.hilt_abi() != _ABI or library.hilt_kernel_count() != len(KERNELS):
-        raise OSError("{} is of another version".format(path))
     return library
+
+
+def _is_ours(library: Any) -> bool:
+    """Tell whether a library has this version's calls and kernels."""
+    if not hasattr(library, "hilt_abi") or library.hilt_abi() != _ABI:
+        return False
+    return bool(library.hilt_kernel_count() == len(KERNELS))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -375,6 +378,20 @@ def test_without_a_compiler_it_is_numpy_in_one_line(monkeypatch: pytest.MonkeyPa
     found = engine()
     assert found.library is None and "\n" not in found.reason
     assert "no gcc, cc or clang on this computer" in found.reason and "ten to fifty times" in found.reason
+
+
+@pytest.mark.parametrize("line", ["int hilt_abi(void) { return 9; }", "int other;"])
+def test_a_library_of_another_version_is_not_used(line: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    compiler = next((found for found in map(shutil.which, ("gcc", "cc", "clang")) if found), None)
+    if compiler is None:
+        pytest.skip("no compiler")
+    source, older = tmp_path / "older.c", tmp_path / "older.so"
+    source.write_text(line)
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", older, source], check=True)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(libraries, "_sent", lambda: (older, "sent"))
+    monkeypatch.setattr(libraries, "_CHOSEN", {})
+    assert engine().reason.startswith(f"numpy: {older} is of another version; no gcc")
 
 
 def test_no_library_is_loaded_from_a_folder_that_others_write(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
