@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
 
 application = typer.Typer(help="List boards; add, check, switch and release them.", invoke_without_command=True)
 _NAME = Annotated[str, typer.Argument(help="A board of `hilt boards`.")]
-_LOG_BYTES = 1 << 16
+_ADDRESS = re.compile(
+    r"(?P<user>.+)@(?:\[(?P<bracketed>[^]]+)\]|(?P<host>[^][:]+|[^][]+:[^][]*:[^][]*|::[^][]*))(?::(?P<port>[0-9]+))?"
+)
+"""USER@HOST[:PORT]; a host with two colons and more is an IPv6 address without a port."""
 
 
 class Switch(StrEnum):
@@ -148,9 +152,7 @@ def new_virtual(
     jitter: Annotated[int | None, typer.Option(help="Most cycles that a memory access is late, at random.")] = None,
 ) -> None:
     """Add a virtual board with your own VTA parameters, bus, clock and memory."""
-    import json
-    from pathlib import Path
-
+    from hilt.toml_text import toml_value
     from hilt.virtual import own_models
     from hilt.virtual.board_model import BOARD_MODELS
 
@@ -158,7 +160,7 @@ def new_virtual(
     values: dict[str, Any] = {"parameters": place, "base": base, "bus_bits": bus_bits, "clock_mhz": clock_mhz}
     values |= {"read_latency": read_latency, "write_latency": write_latency, "bytes_per_cycle": bytes_per_cycle}
     values |= {"jitter": jitter}
-    lines = [f"{key} = {json.dumps(value)}" for key, value in values.items() if value is not None]
+    lines = [f"{key} = {toml_value(value)}" for key, value in values.items() if value is not None]
     path = own_models.keep(name, "\n".join(lines) + "\n", BOARD_MODELS)
     say_text(f"virtual:{name} is in {path}; `hilt tune resnet18.C5 --board virtual:{name}` tunes on it")
 
@@ -313,16 +315,9 @@ def _on_board(name: str, *words: str) -> None:
 
 
 def _address(text: str) -> dict[str, Any]:
-    """USER@HOST[:PORT]; an IPv6 address with a port stands in brackets."""
-    user, at, rest = text.rpartition("@")
-    if not at or not user:
-        raise typer.BadParameter(f"{text!r} is not USER@HOST")
-    host, port = rest, None
-    if rest.startswith("["):
-        host, _, tail = rest[1:].partition("]")
-        port = tail.removeprefix(":") or None
-    elif rest.count(":") == 1:
-        host, port = rest.split(":")
-    if port is not None and not port.isdecimal():
-        raise typer.BadParameter(f"{text!r}: {port!r} is no port")
-    return {"host": host, "user": user, **({"port": int(port)} if port is not None else {})}
+    """Return the user, the host and, if it is there, the port of USER@HOST[:PORT]."""
+    found = _ADDRESS.fullmatch(text)
+    if found is None:
+        raise typer.BadParameter(f"{text!r} is not USER@HOST[:PORT]; an IPv6 address with a port stands in brackets")
+    host = {"host": found["bracketed"] or found["host"], "user": found["user"]}
+    return host if found["port"] is None else {**host, "port": int(found["port"])}

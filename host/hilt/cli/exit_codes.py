@@ -55,6 +55,10 @@ def report_error(error: BaseException) -> Exit:
 
 def _message(error: BaseException) -> str:
     """Return the error's text; a system error's without its number, as in `/home/me/.local: Permission denied`."""
+    from hilt.engine.errors import holds_bytes
+
+    if holds_bytes(error):
+        return f"{error.object!r} has bytes that are no text: take another name"
     if not isinstance(error, OSError) or not error.strerror:
         return str(error)
     named = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""

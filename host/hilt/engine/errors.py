@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
+from typing import TypeGuard
 
 from hilt.engine.events import FailureCause
 from hilt.store import StoreError, UnknownRunError
@@ -72,6 +73,11 @@ def failure_of(error: BaseException) -> FailureCause:
     return found or FailureCause.INTERNAL
 
 
+def holds_bytes(error: BaseException) -> TypeGuard[UnicodeEncodeError]:
+    """Return whether an error is of a word of the command line that has bytes which are no text."""
+    return isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed"
+
+
 def _stated(error: BaseException) -> FailureCause | None:
     """Return the cause of an error of the layers that are loaded anyway."""
     if isinstance(error, EngineStartError):
@@ -80,6 +86,8 @@ def _stated(error: BaseException) -> FailureCause | None:
         return FailureCause.STORE
     if isinstance(error, BoardLostError):
         return FailureCause.BOARD
+    if holds_bytes(error):
+        return FailureCause.INPUT
     return FailureCause.INPUT if isinstance(error, _MISTAKEN) else None
 
 

@@ -109,6 +109,8 @@ def find(name: str, models: Mapping[str, BoardModel]) -> BoardModel | None:
         content = path.read_text(encoding="utf-8")
     except OSError as error:
         raise BoardNameError(f"cannot read the board model {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise BoardNameError(f"the board model {path} is not TOML: {error}") from None
     # The supervisor finds the model again by its name: a file's is its path.
     own_name = str(path.resolve()) if name.endswith(".toml") else path.stem
     return _from_values(own_name, _parsed(path, content), path.parent, models)
@@ -123,6 +125,8 @@ def _parsed(path: Path, content: str) -> dict[str, Any]:
         return tomllib.loads(content)
     except ValueError as error:
         raise BoardNameError(f"the board model {path} is not TOML: {error}") from error
+    except RecursionError:
+        raise BoardNameError(f"the board model {path} is not TOML: it is nested too deep") from None
 
 
 def _from_values(name: str, values: Mapping[str, Any], folder: Path, models: Mapping[str, BoardModel]) -> BoardModel:

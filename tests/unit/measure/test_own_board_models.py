@@ -73,10 +73,13 @@ def test_a_new_virtual_board_is_listed_and_found(home: Path, capsys: pytest.Capt
         ("parameters = 'nowhere.json'", "cannot read VTA parameters"),
         ("base = 'pink'", "base is 'pink'; there are pynq"),
         ("clock_mhz = ", "is not TOML"),
+        ("# \udcff", "bad.toml is not TOML: .* invalid start byte"),
+        ("x = " + "[" * 100_000, "is not TOML: it is nested too deep"),
     ],
+    ids=lambda text: text[:16],
 )
 def test_a_wrong_field_is_named(home: Path, content: str, words: str) -> None:
-    (home / "bad.toml").write_text(content)
+    (home / "bad.toml").write_text(content, errors="surrogateescape")
     with pytest.raises(BoardNameError, match=words):
         board_model("bad.toml")
 
