@@ -131,7 +131,7 @@ def test_pause_leaves_the_board_idle_until_resumed(bench: Bench, undisturbed: li
     measurer.before = lambda request: None
     control.obey(EngineCommand.RESUME)
     wait_for(events, lambda event: isinstance(event, StateChanged) and event.state is RunState.RUNNING)
-    running.join(20)
+    running.join(120)
     assert bench.trials == undisturbed
 
 
@@ -171,7 +171,7 @@ def test_a_stop_is_heard_between_two_programs_that_are_lowered(bench: Bench) -> 
     assert len(task.lowered) == 2
 
 
-def wait_for(events: Queue[Event], wanted: Callable[[Event], bool], seconds: float = 20) -> Event:
+def wait_for(events: Queue[Event], wanted: Callable[[Event], bool], seconds: float = 120) -> Event:
     while True:
         try:
             event = events.get(timeout=seconds)

@@ -205,7 +205,7 @@ async def test_a_second_enter_starts_no_second_run(tmp_path: Path, monkeypatch: 
 
     def start(settings: RunSpec, home: Path) -> Run:
         started.append(settings)
-        go_on.wait(60)
+        go_on.wait(600)
         raise ValueError("the engine did not start")
 
     monkeypatch.setattr("hilt.engine.launch.start", start)
@@ -300,7 +300,7 @@ async def test_a_board_is_asked_one_thing_at_a_time(tmp_path: Path, monkeypatch:
     go_on = threading.Event()
 
     def check(name: str, tell: board_work.Tell) -> None:
-        go_on.wait(60)
+        go_on.wait(600)
         tell(("well     everything", "good"))
 
     monkeypatch.setattr(board_work, "check", check)
@@ -327,7 +327,7 @@ def test_a_board_that_does_not_answer_does_not_hold_who_leaves(tmp_path: Path, m
     At its end asyncio.run waits for its own threads, and the thread that asks a board is not one of them.
     """
     go_on, asked = threading.Event(), threading.Event()
-    monkeypatch.setattr(board_work, "check", lambda name, tell: asked.set() or go_on.wait(200))
+    monkeypatch.setattr(board_work, "check", lambda name, tell: asked.set() or go_on.wait(600))
     make_run(tmp_path)
 
     async def ask_and_leave() -> None:
@@ -342,7 +342,7 @@ def test_a_board_that_does_not_answer_does_not_hold_who_leaves(tmp_path: Path, m
 
     leaving = threading.Thread(target=lambda: asyncio.run(ask_and_leave()), daemon=True)
     leaving.start()
-    leaving.join(100)
+    leaving.join(250)
     left = not leaving.is_alive()
     go_on.set()
     assert left

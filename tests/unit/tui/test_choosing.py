@@ -194,7 +194,7 @@ def screenshot_of(home: Path, settings: dict[str, str]) -> str:
         check=True,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
     ).stdout
 
 

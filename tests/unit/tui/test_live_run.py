@@ -247,7 +247,7 @@ async def test_a_curve_is_drawn_with_its_trials(tmp_path: Path, monkeypatch: pyt
 
     def late(store: Store, uuid: str) -> list[tuple[int, float]]:
         asked.set()
-        go_on.wait(60)
+        go_on.wait(600)
         return read(store, uuid)
 
     monkeypatch.setattr(feed, "valid_latencies", late)

@@ -61,7 +61,7 @@ class Starts:
 
     def __call__(self, values: dict[str, str], like: Run | None, home: Path) -> new_work.Started:
         self.asked.append((values, like, home))
-        assert self.go_on.wait(60)
+        assert self.go_on.wait(600)
         if isinstance(self.end, Exception):
             raise self.end
         return self.end

@@ -31,6 +31,7 @@ from hilt.tui.app import HiltApp
 from hilt.tui.run_context import RunContext
 from hilt.tui.screens import configuration_screen, run_screen
 from hilt.tui.widgets import board_facts
+from hilt.tui.widgets.latency_curve import LatencyCurve
 from tests.unit.report.views import long_view
 
 from .live import LiveEngine, live_engine, text_of, until
@@ -177,13 +178,13 @@ def publish_live_events(engine: LiveEngine) -> None:
 
 SCREENS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "run": ((), ("1.5 trials/s", "87.5% sure", "┤")),
-    "campaign": (("1",), ("little on virtual:pynq", "resnet18.C7")),
+    "campaign": (("1",), ("little on virtual:pynq", "resnet18.C7", "belongs to no campaign")),
     "board": (("3",), ("running since", "timeout after trial 5")),
     "space": (("4",), ("accepted (", "of the bound")),
     "configuration": (("5",), ("configuration ", "buffers, in elements")),
     "log": (("6",), ("the disk is nearly full", "timeout after trial 5")),
     "runs": (("7",), ("running", "little (1 layer)")),
-    "network": (("8",), ("features.block_4.conv", "processor", "of bound")),
+    "network": (("8",), ("features.block_4.conv", "processor", "of bound", "belongs to no campaign")),
     "help": (("question_mark",), ("keys and words",)),
     "new-run": (("n",), ("Start (Enter)",)),
     "export": (("e",), ("Write (Enter)",)),
@@ -191,16 +192,25 @@ SCREENS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 """Name: the keys that lead there from the run, and words that are there once all is."""
 NOT_WHEN_LOW = ("87.5% sure",)
+READING = ("default", "read", "arrange", "draw", "explain")
+"""Groups of workers whose end changes the screen."""
 
 
 async def settled(pilot: Pilot[None]) -> None:
     """Wait until nothing changes any more: styles of the focused widget, a curve that is drawn last."""
-    before = ""
-    while (now := text_and_styles(pilot)) != before:
-        before = now
+    before, now = "", text_and_styles(pilot)
+    while before != now or is_at_work(pilot):
         await pilot.pause(0.1)
+        before, now = now, text_and_styles(pilot)
     pilot.app.screen.refresh()  # as text it was drawn alone; the picture also has the screen behind it
     await pilot.pause()
+
+
+def is_at_work(pilot: Pilot[None]) -> bool:
+    """Return whether something is being read or computed that will be drawn, or a curve waits to be."""
+    curves = [curve for screen in pilot.app.screen_stack for curve in screen.query(LatencyCurve)]
+    reading = any(worker.group in READING and not worker.is_finished for worker in pilot.app.workers)
+    return reading or any(curve._waiting is not None for curve in curves)
 
 
 def text_and_styles(pilot: Pilot[None]) -> str:

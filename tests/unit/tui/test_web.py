@@ -100,7 +100,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def ask(port: int, path: str, **headers: str) -> tuple[int, str, Message]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     connection.request("GET", path, headers=headers)
     response = connection.getresponse()
     return response.status, response.read().decode(), response.headers
@@ -169,7 +169,7 @@ def test_a_guessed_token_is_none(port: int, token: str) -> None:
 
 def test_the_websocket_opens_with_the_cookie_of_the_token(served: Served) -> None:
     assert status(served.port, "/ws", **WEBSOCKET) == 403
-    with socket.create_connection(("127.0.0.1", served.port), 30) as connection:
+    with socket.create_connection(("127.0.0.1", served.port), 120) as connection:
         lines = {**WEBSOCKET, "Host": f"127.0.0.1:{served.port}", "Cookie": served.cookie()}
         text = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
         connection.sendall(f"GET /ws?width=80&height=24 HTTP/1.1\r\n{text}\r\n".encode())
