@@ -88,7 +88,7 @@ async def _listen(directory: BoardDirectory, options: asyncssh.SSHServerConnecti
         usual = 0
     try:
         return await asyncssh.listen("127.0.0.1", usual, options=options)
-    except OSError:
+    except (OSError, OverflowError):
         return await asyncssh.listen("127.0.0.1", 0, options=options)
 
 
