@@ -39,6 +39,7 @@ class EngineServer:
         self._listener = files.listen()
         self._socket_path = files.socket_path
         self._loop = asyncio.new_event_loop()
+        self._closing = asyncio.Event()
         self._thread = threading.Thread(target=self._serve, name="engine-server", daemon=True)
         self._thread.start()
 
@@ -57,7 +58,7 @@ class EngineServer:
     def close(self) -> None:
         """Give clients a moment to read, then close; the socket's file is removed."""
         self._socket_path.unlink(missing_ok=True)
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._loop.call_soon_threadsafe(self._closing.set)
         self._thread.join()
 
     def __enter__(self) -> EngineServer:
@@ -70,13 +71,14 @@ class EngineServer:
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(
-            asyncio.start_unix_server(self._talk, sock=self._listener, limit=MAX_COMMAND_BYTES)
-        )
-        self._loop.run_forever()
-        server.close()
-        self._loop.run_until_complete(self._say_farewell())
+        self._loop.run_until_complete(self._serve_until_closed())
         self._loop.close()
+
+    async def _serve_until_closed(self) -> None:
+        server = await asyncio.start_unix_server(self._talk, sock=self._listener, limit=MAX_COMMAND_BYTES)
+        await self._closing.wait()
+        server.close()
+        await self._say_farewell()
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._clients) >= MAX_CLIENTS:  # a client knows by the first event, which is no Hello

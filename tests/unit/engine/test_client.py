@@ -69,6 +69,13 @@ def test_a_command_of_who_leaves_at_once_is_obeyed(tmp_path: Path) -> None:
     assert obeyed == [EngineCommand.PAUSE, EngineCommand.STOP]
 
 
+def test_an_engine_that_ends_before_it_has_served_anybody_closes_well(tmp_path: Path) -> None:
+    for _ in range(20):
+        with serving(tmp_path, []) as server:
+            pass
+        assert server._loop.is_closed()
+
+
 def test_who_leaves_an_engine_that_does_not_answer_is_told(tmp_path: Path) -> None:
     busy = threading.Event()
     with serving(tmp_path, [], busy) as server:
