@@ -94,6 +94,16 @@ def table(inputs: Inputs, attributes: Attributes) -> Any:
     return entries.take(_required(inputs, 0).view(np.uint8))
 
 
+def pixel_table(inputs: Inputs, attributes: Attributes) -> Any:
+    """Look each byte up in its channel's table of 256 entries: (C, 256), or (1, 256) for all channels."""
+    data, entries = _required(inputs, 0), _required(inputs, 1)
+    if len(entries) == 1:
+        return entries[0].take(data)
+    along = [1] * data.ndim
+    along[attributes["axis"]] = len(entries)
+    return entries.reshape(-1).take(data + 256 * np.arange(len(entries)).reshape(along))
+
+
 def upsample(inputs: Inputs, attributes: Attributes) -> Any:
     """Repeat each row and column (N, C, H, W, ...)."""
     high, wide = attributes["factors"]
@@ -315,6 +325,7 @@ OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {
     "reshape": reshape,
     "slice": cut,
     "softmax": softmax,
+    "pixel_table": pixel_table,
     "table": table,
     "transpose": transpose,
     "upsample": upsample,

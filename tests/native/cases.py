@@ -45,6 +45,8 @@ OPERATORS: dict[str, tuple[str, list[Any], Mapping[str, Any], int]] = {
     "quantize": ("quantize", [floats(150528)], {"scale": 2.0**-5}, 150528),
     "dequantize": ("dequantize", [int8(100352)], {"scale": 2.0**-5}, 100352),
     "table": ("table", [IMAGE, int8(256)], {}, IMAGE.size),
+    "pixel_table": ("pixel_table", [int8(1, 224, 224, 3).view(np.uint8), int8(3, 256)], {"axis": 3}, 150528),
+    "pixel_table of planes": ("pixel_table", [int8(1, 3, 224, 224).view(np.uint8), int8(3, 256)], {"axis": 1}, 150528),
     "add": ("add", [IMAGE, IMAGE], {"left_shifts": [1, 0], **_CLIP}, IMAGE.size),
     "multiply": ("multiply", [IMAGE, GATE], _CLIP, IMAGE.size),
     "max_pool": ("max_pool", [IMAGE], WINDOW, 32 * 28 * 28 * 9),

@@ -18,7 +18,9 @@ static const kernel_t *kernel_of(int32_t number) {
   index -= recurrent_kernel_count;
   if (index < border_kernel_count) return &border_kernels[index];
   index -= border_kernel_count;
-  return index < softmax_kernel_count ? &softmax_kernels[index] : NULL;
+  if (index < softmax_kernel_count) return &softmax_kernels[index];
+  index -= softmax_kernel_count;
+  return index < look_up_kernel_count ? &look_up_kernels[index] : NULL;
 }
 
 // Returns a step's work from a row of its chain on.
@@ -45,7 +47,7 @@ EXPORT int32_t hilt_abi(void) { return HILT_ABI; }
 
 EXPORT int32_t hilt_kernel_count(void) {
   return move_kernel_count + integer_kernel_count + float_kernel_count + recurrent_kernel_count +
-         border_kernel_count + softmax_kernel_count;
+         border_kernel_count + softmax_kernel_count + look_up_kernel_count;
 }
 
 static int buffers_are_there(const hilt_step *step, const hilt_buffer *buffers, int64_t buffer_count) {

@@ -47,11 +47,11 @@ typedef struct {
   int (*run)(const work_t *);    // 0, or 1 where the values forbid it (an index that is not there)
 } kernel_t;
 
-// The order is that of KERNELS in plan.py.
+// The order is that of KERNELS in steps.py.
 extern const kernel_t move_kernels[], integer_kernels[], float_kernels[], recurrent_kernels[], border_kernels[],
-    softmax_kernels[];
+    softmax_kernels[], look_up_kernels[];
 extern const int move_kernel_count, integer_kernel_count, float_kernel_count, recurrent_kernel_count,
-    border_kernel_count, softmax_kernel_count;
+    border_kernel_count, softmax_kernel_count, look_up_kernel_count;
 
 // Quantises floats; `exact`: the scale is a power of two from 2^-100 to 2^100.
 void quantize_line(const float *x, int8_t *y, ptrdiff_t count, float scale, float inverse, int exact);

@@ -37,44 +37,6 @@ static inline int32_t half_of(ptrdiff_t shift) { return shift > 0 ? (int32_t)(UI
 
 static int clips(ptrdiff_t low, ptrdiff_t high) { return in_range(low, -128, 127) && in_range(high, -128, 127); }
 
-// --- table: elements. Buffers: data, entries (256, of -128 first), target. ---
-
-static int check_table(const work_t *w) {
-  return w->count == 3 && product_of(1, w->p) >= 0 && holds(w, 0, w->p[0], 1) && holds(w, 1, 256, 1) &&
-         holds(w, 2, w->p[0], 1);
-}
-
-static void look_up(const uint8_t *x, const uint8_t *entries, uint8_t *y, ptrdiff_t count) {
-  ptrdiff_t i = 0;
-#ifdef __aarch64__
-  uint8x16x4_t quarters[4];
-  UNROLLED for (int part = 0; part < 16; ++part) quarters[part / 4].val[part % 4] = vld1q_u8(entries + 16 * part);
-  for (; i + 16 <= count; i += 16) {  // places outside of a quarter of the table give 0, or leave what is there
-    uint8x16_t places = vld1q_u8(x + i), found = vqtbl4q_u8(quarters[0], places);
-    UNROLLED for (int quarter = 1; quarter < 4; ++quarter)
-      found = vqtbx4q_u8(found, quarters[quarter], vsubq_u8(places, vdupq_n_u8((uint8_t)(64 * quarter))));
-    vst1q_u8(y + i, found);
-  }
-#endif
-  for (; i + 16 <= count; i += 16)
-    UNROLLED for (int part = 0; part < 16; part += 4) {  // one load and one store for four
-      uint32_t four;
-      memcpy(&four, x + i + part, 4);
-      uint32_t found = entries[four & 255] | (uint32_t)entries[four >> 8 & 255] << 8 |
-                       (uint32_t)entries[four >> 16 & 255] << 16 | (uint32_t)entries[four >> 24] << 24;
-      memcpy(y + i + part, &found, 4);
-    }
-  for (; i < count; ++i) y[i] = entries[x[i]];
-}
-
-static int run_table(const work_t *w) {
-  uint8_t entries[256];
-  memcpy(entries, w->data[1] + 128, 128);
-  memcpy(entries + 128, w->data[1], 128);
-  look_up(w->data[0], entries, w->data[2], w->p[0]);
-  return 0;
-}
-
 // --- add, multiply: axes, sizes[6], strides of each input[6], left shifts[2], shift, low, high. ---
 // The target is dense. Buffers: left, right, target.
 
@@ -551,7 +513,6 @@ static int run_dense(const work_t *w) {
 }
 
 const kernel_t integer_kernels[] = {
-    {check_table, run_table},
     {check_pair, run_add},
     {check_multiply, run_multiply},
     {check_pool, run_max_pool},

@@ -25,7 +25,7 @@ SENT = "libhilt-{}.so"
 """The library that is sent with the runtime, for a processor of MACHINES."""
 SOURCES = (
     *("engine.c", "threads.c", "device.c", "move.c", "integer.c", "float.c", "recurrent.c"),
-    *("border.c", "softmax.c"),
+    *("border.c", "softmax.c", "look_up.c"),
     *("engine.h", "functions.h", "lines.h", "products.h", "vector.h"),
 )
 FLAGS = (

@@ -30,6 +30,18 @@ def _table(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any
     return [out]
 
 
+def _pixel_table(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
+    data, entries, axis = inputs[0], inputs[1], attributes["axis"]
+    if data.dtype != np.uint8 or not data.size:
+        raise NotNativeError("data that is not uint8")
+    if entries.ndim != 2 or entries.shape[1] != 256 or entries.dtype != np.int8:
+        raise NotNativeError("a table of other than 256 int8 a channel")
+    out, alike = builder.new(data.shape, np.int8), len(entries) == 1
+    inner = 1 if alike else math.prod(data.shape[axis + 1 :])
+    builder.step("pixel_table", [data, entries, out], [data.size // len(entries) // inner, len(entries), inner])
+    return [out]
+
+
 def _quantize(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
     data, scale = inputs[0], float(np.float32(attributes["scale"]))
     if data.dtype != np.float32 or not scale > 0:
@@ -193,6 +205,7 @@ PLANS: Dict[str, Callable[[Builder, Inputs, Attributes], List[Any]]] = {
     "global_average_pool": _pool("global_average_pool"),
     "max_pool": _pool("max_pool"),
     "multiply": _pair("multiply"),
+    "pixel_table": _pixel_table,
     "quantize": _quantize,
     "softmax": _softmax,
     "table": _table,

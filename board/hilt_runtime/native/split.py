@@ -14,7 +14,7 @@ AWAKE_MICROSECONDS = 200
 _INSTRUCTIONS = {
     **dict.fromkeys(("copy", "pack", "unpack", "fold", "global_average_pool"), 1),
     **dict.fromkeys(("dequantize", "multiply", "table_float", "binary", "take"), 2),
-    **dict.fromkeys(("table", "quantize", "add", "conv", "matmul", "pool_packed", "reduce"), 4),
+    **dict.fromkeys(("table", "pixel_table", "quantize", "add", "conv", "matmul", "pool_packed", "reduce"), 4),
     **dict.fromkeys(("argmax", "blend"), 6),
     "counted_sum": 3,
     **dict.fromkeys(("conv2d", "average_pool", "max_pool", "pool", "softmax_int8"), 12),
@@ -223,6 +223,7 @@ _SPLITTERS: Dict[str, Splitter] = {
     **dict.fromkeys(("add", "multiply"), _broadcast(0)),
     "binary": _broadcast(1),
     **dict.fromkeys(("max_pool", "average_pool", "global_average_pool", "pool_packed", "pool", "blend"), _outermost(0)),
+    "pixel_table": _outermost(0),
     **dict.fromkeys(("reduce", "argmax"), _outermost(1)),
     **dict.fromkeys(("softmax", "softmax_int8"), _softmax),
     "counted_sum": _groups,

@@ -11,12 +11,13 @@ from hilt_runtime.native.split import split
 
 KERNELS = (
     *("copy", "fill", "take", "pack", "unpack", "fold", "where", "widen", "clip_wide"),
-    *("table", "add", "multiply"),
+    *("add", "multiply"),
     *("max_pool", "average_pool", "global_average_pool", "conv2d", "dense", "pool_packed"),
     *("unary", "binary", "reduce", "matmul", "conv", "pool", "blend", "argmax", "counted_sum"),
     *("lstm", "gru", "rnn", "product_int8"),
     *("table_float", "quantize", "dequantize"),
     *("softmax", "softmax_int8"),
+    *("table", "pixel_table"),
 )
 """The kernels in the order of the tables in C; a step's number is its kernel's place plus 1, and 0 is Python's."""
 BUFFERS, NUMBERS, FLOATS, AXES = 8, 40, 4, 6

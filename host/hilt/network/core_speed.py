@@ -121,6 +121,7 @@ _PER_ELEMENT: Mapping[str, tuple[float, float]] = {
     "fold floats": (1.17, 0.98),
     "fold floats last": (0.89, 0.81),
     "table": (3.44, 0.88),
+    "pixel_table": (5.0, 1.06),
     "add": (3.7, 3.4),
     "multiply": (2.8, 2.2),
     "max_pool": (12.4, 10.1),

@@ -83,6 +83,13 @@ def results(
     return made
 
 
+def int8_steps(values: NDArray[np.float32], scale: float) -> NDArray[np.int8]:
+    """Return floats in steps of a scale: halves to even, clipped, 0 for no number, as QuantizeLinear does."""
+    steps = np.nan_to_num(np.rint(values / np.float32(scale)), nan=0.0)
+    made: NDArray[np.int8] = np.clip(steps, -128, 127).astype(np.int8)
+    return made
+
+
 def _value(graph: OnnxGraph, values: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any] | None:
     if not name:
         return None

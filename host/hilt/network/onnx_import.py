@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.counted_sums import with_counted_sums
-from hilt.network.elementwise import expression, root_of, tabulate
+from hilt.network.elementwise import expression, int8_steps, root_of, tabulate
 from hilt.network.graph import Graph, Node, Tensor, check
 from hilt.network.import_layers import IntegerNode, LayerMatcher
 from hilt.network.integer_forms import with_integer_forms
 from hilt.network.joined_order import with_whole_blocks_first
 from hilt.network.onnx_graph import CONSTANT_DOMAIN, OnnxError, OnnxGraph, OnnxNode, free_name
+from hilt.network.onnx_pixels import pixels_of
 from hilt.network.onnx_recurrence import int8_weights
 from hilt.network.onnx_refusals import require_computable
 from hilt.network.onnx_simplify import fixed_model, read_fixed
@@ -27,6 +28,7 @@ from hilt.network.qdq_view import QdqView, Quantised
 _REASONS = {
     "dequantize": "it leaves the integers",
     "pad": "it only moves data",
+    "pixel_table": "it reads bytes",
     "quantize": "it reads floats",
     "reshape": "it only moves data",
     "slice": "it only moves data",
@@ -127,7 +129,7 @@ class _Importer:
         if same is not None and same.exponent == exponent:
             self._renamed[result] = self._renamed.get(same.name, same.name)
             return
-        made = self._matcher.match(source, exponent)
+        made = self._pixels(node, exponent) or self._matcher.match(source, exponent)
         if made is None:
             made = self._table(source, 2.0**-exponent) or self._matcher.match_move(source, exponent)
         if made is None and self._is_turned(source, exponent):
@@ -137,6 +139,23 @@ class _Importer:
             attributes = {"scale": 2.0**-exponent}
             made = IntegerNode("quantize", f"{source}.quantize", [self._float(source)], attributes, [node.name])
         self._emit(made, [result])
+
+    def _pixels(self, node: OnnxNode, exponent: int) -> IntegerNode | None:
+        """Return a look-up of bytes that floats depend on, or the transpose of one that it emits; None of others."""
+        source, scale = node.inputs[0], 2.0**-exponent
+        found = pixels_of(self._graph, source, self._view.producers)
+        if found is None:
+            return None
+        entries, names = int8_steps(found.values, scale), [*found.nodes, node.name]
+        made = IntegerNode(
+            "pixel_table", f"{source}.pixels", [found.source], {"axis": found.axis}, names, {1: ("table", entries)}
+        )
+        if found.perm == tuple(range(len(found.perm))):
+            return made
+        pixels = self._unique_tensor(f"{source}.pixels")
+        self._tensors[pixels] = Tensor(pixels, self._graph.shape(found.source), "int8", scale)
+        self._emit(made, [pixels])
+        return IntegerNode("transpose", f"{source}.transpose", [pixels], {"perm": list(found.perm)}, [])
 
     def _is_turned(self, name: str, exponent: int) -> bool:
         """Tell whether floats are turned, joined, cut or padded, and only int8 of a scale follows: int8 moves less.
@@ -197,8 +216,7 @@ class _Importer:
         nodes = expression(self._graph, name, root, self._view.producers)
         entries: NDArray[Any] = tabulate(self._graph, nodes, root, name, 2.0**-leaf.exponent)
         if scale is not None:
-            steps = np.nan_to_num(np.rint(entries / np.float32(scale)), nan=0.0)
-            entries = np.clip(steps, -128, 127).astype(np.int8)
+            entries = int8_steps(entries, scale)
         label = nodes[-1].name if nodes else f"{name}.rescale"
         return IntegerNode("table", label, [leaf.name], {}, [node.name for node in nodes], {1: ("table", entries)})
 

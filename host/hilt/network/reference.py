@@ -213,6 +213,12 @@ def _table(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
     return _data(inputs, 1)[_data(inputs).astype(np.int64) + 128]
 
 
+def _pixel_table(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
+    data, table = _data(inputs), _data(inputs, 1)
+    along = [-1 if axis == attributes["axis"] else 1 for axis in range(data.ndim)]
+    return table[np.arange(len(table)).reshape(along), data.astype(np.int64)]
+
+
 def _concat(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
     axis = attributes["axis"]
     parts = [part for part in inputs if part is not None]
@@ -322,6 +328,7 @@ _OPERATORS: dict[str, Callable[[Inputs, Mapping[str, Any]], Array]] = {
     "reshape": _reshape,
     "slice": _slice,
     "softmax": _softmax,
+    "pixel_table": _pixel_table,
     "table": _table,
     "transpose": _transpose,
     "upsample": _upsample,

@@ -66,6 +66,33 @@ def test_a_board_reads_the_bytes(tmp_path: Path) -> None:
     assert np.array_equal(made, evaluate(graph, {"x": images[:1]})[graph.outputs[0]])
 
 
+@pytest.mark.parametrize("layout", ["nhwc", "nchw"])
+@pytest.mark.parametrize("last", [False, True])
+def test_layout_mean_and_scale_are_one_look_up(layout: str, last: bool, tmp_path: Path) -> None:
+    images = np.random.default_rng(1).integers(0, 256, (8, 8, 12, 3)).astype(np.uint8)
+    given = images if layout == "nhwc" else images.transpose(0, 3, 1, 2)
+    graph = quantised(tmp_path, model(last), given, "--layout", layout)
+    found = [node.op for node in graph.nodes]
+    assert found[0] == "pixel_table" and set(found[1:-2]) <= {"transpose"} and found[-2:] == ["conv2d", "dequantize"]
+    (first,) = [node for node in graph.nodes if node.op == "pixel_table"]
+    scale = graph.tensors[first.outputs[0]].scale
+    floats = (np.arange(256, dtype=np.float32)[None] - np.float32(MEAN)[:, None]) / np.float32(SCALE)[:, None]
+    wanted = np.clip(np.rint(floats / np.float32(scale)), -128, 127)
+    assert np.array_equal(graph.constants[first.inputs[1]], wanted)
+    assert first.attributes["axis"] == (3 if layout == "nhwc" else 1)
+
+
+def test_one_mean_for_all_channels_is_one_table(tmp_path: Path) -> None:
+    images = np.random.default_rng(1).integers(0, 256, (8, 8, 12, 3)).astype(np.uint8)
+    path = saved(model(False), tmp_path / "m.onnx")
+    np.savez(tmp_path / "data.npz", x=images)
+    command = ["quantize", str(path), "--calibration", str(tmp_path / "data.npz"), "-o", str(tmp_path / "q.onnx")]
+    assert run([*command, "--scale", "255"]) == 0
+    graph = import_model(tmp_path / "q.onnx")
+    (first,) = [node for node in graph.nodes if node.op == "pixel_table"]
+    assert graph.constants[first.inputs[1]].shape == (1, 256)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -127,6 +127,11 @@ def test_moving_operators_agree() -> None:
     table = int8(random, 256)
     assert both("table", [np.array([-128, 0, 127], np.int8), table], {}).tolist() == table[[0, 128, 255]].tolist()
     both("table", [data, random.normal(size=256).astype(np.float32)], {})
+    tables, pixels = int8(random, 8, 256), random.integers(0, 256, (2, 8, 3, 5)).astype(np.uint8)
+    looked_up = both("pixel_table", [pixels, tables], {"axis": 1})
+    assert looked_up[1, 6, 2, 4] == tables[6, pixels[1, 6, 2, 4]]
+    both("pixel_table", [pixels.transpose(0, 2, 3, 1).copy(), tables], {"axis": 3})
+    both("pixel_table", [pixels, tables[:1]], {"axis": 0})
     both("concat", [data, int8(random, 2, 1, 3, 5), data], {"axis": 1})
     both("reshape", [data], {"shape": [2, -1]})
     both("transpose", [data], {"perm": [0, 3, 1, 2]})

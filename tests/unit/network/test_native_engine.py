@@ -258,6 +258,16 @@ def test_borders_to_float(scale: float) -> None:
         assert assert_native_equals_numpy("table", [int8(1, 3, 67), entries], {})
 
 
+@pytest.mark.parametrize("channels", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("pixels", [1, 15, 16, 100])
+def test_bytes_of_each_channel(channels: int, pixels: int) -> None:
+    entries = int8(channels, channels, 256)
+    lines = int8(pixels, 2, pixels, channels).view(np.uint8)
+    assert assert_native_equals_numpy("pixel_table", [lines, entries], {"axis": 2})
+    assert assert_native_equals_numpy("pixel_table", [lines.transpose(0, 2, 1).copy(), entries], {"axis": 1})
+    assert assert_native_equals_numpy("pixel_table", [lines, entries[:1]], {"axis": 0})
+
+
 @examples
 @given(sizes, sizes, sizes, seeds)
 def test_products_reductions_and_softmax(rows: int, depth: int, columns: int, seed: int) -> None:

@@ -49,6 +49,8 @@ WINDOW: dict[str, Any] = {"kernel": [3, 3], "strides": [2, 2], "pads": [1, 1, 1,
 CASES: dict[str, tuple[str, list[Any], dict[str, Any], int]] = {
     "table": ("table", [int8(1000), int8(256)], {}, 3),
     "table of few lines": ("table", [int8(128), int8(256)], {}, 2),
+    "pixel_table": ("pixel_table", [int8(1, 9, 9, 3).view(np.uint8), int8(3, 256)], {"axis": 3}, 3),
+    "pixel_table of planes": ("pixel_table", [int8(2, 3, 9, 9).view(np.uint8), int8(3, 256)], {"axis": 1}, 2),
     "quantize": ("quantize", [floats(1000)], {"scale": 0.5}, 3),
     "unary": ("Tanh", [floats(1000)], {}, 3),
     "add": ("add", [int8(1, 8, 9, 9), int8(1, 8, 9, 9)], {"left_shifts": [0, 1], "shift": 1, "clip": [-128, 127]}, 3),
