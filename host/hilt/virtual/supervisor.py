@@ -101,7 +101,7 @@ class Supervisor:
     async def _answer(self, line: bytes) -> dict[str, Any]:
         try:
             command = json.loads(line)["command"]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return {"error": "not a command"}
         try:
             async with self._switching:

@@ -7,7 +7,7 @@ import json
 import socket
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from types import TracebackType
 from typing import Any
 
@@ -35,6 +35,9 @@ class SupervisorStatus:
     python: str = ""
     """Interpreter of the board's sessions."""
     leases: int = 1
+
+
+_FIELDS = {field.name for field in fields(SupervisorStatus)}
 
 
 class SupervisorControl:
@@ -126,10 +129,13 @@ class SupervisorControl:
             raise VirtualBoardError(f"virtual board {self.directory.name} does not answer: {error}") from None
         if not line:
             raise VirtualBoardError(f"the supervisor of virtual board {self.directory.name} is gone")
-        answer: dict[str, Any] = json.loads(line)
-        if "error" in answer:
-            raise VirtualBoardError(answer["error"])
-        return SupervisorStatus(**answer)
+        try:
+            answer: dict[str, Any] = json.loads(line)
+            if "error" not in answer:  # of another version it may have more fields
+                return SupervisorStatus(**{name: answer[name] for name in _FIELDS & answer.keys()})
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            raise VirtualBoardError(f"the supervisor of virtual board {self.directory.name} gave no status") from None
+        raise VirtualBoardError(answer["error"])
 
 
 def _is_outdated(control: SupervisorControl) -> bool:
