@@ -155,6 +155,9 @@ def _batches(inputs: Dict[str, Any], images: int) -> List[Dict[str, Any]]:
     """Return the inputs of each inference: the first axis of every input counts them where there are several."""
     if images == 1:
         return [inputs]
+    for name, value in inputs.items():
+        if not value.ndim or len(value) != images:
+            raise NetworkError("input {} has the shape {}, not that of {} images".format(name, value.shape, images))
     return [{name: value[number] for name, value in inputs.items()} for number in range(images)]
 
 
