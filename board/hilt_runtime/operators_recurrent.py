@@ -2,7 +2,8 @@
 
 Weights and recurrence may both be of int8, with a float scale a row: the inputs WEIGHT_SCALES and RECURRENCE_SCALES
 (directions, gates * hidden), which ONNX does not have. What they are multiplied with is rounded to steps of a power of
-two, 2^14 of them to the largest value: 1 of the hidden state, which lies in (-1, 1). So sums are exact integers.
+two, 2^14 of them to the largest value: 1 of the hidden state, which lies in (-1, 1). So sums are exact integers. Their
+Sigmoid and Tanh are looked up, with lines between the table's steps, to a tenth of such a step.
 """
 
 from __future__ import annotations
@@ -25,12 +26,16 @@ MOST_DEPTH = 1 << 20
 """Products of a sum of int8 at most: it is exact in float64."""
 
 
-def _sigmoid(x: np.ndarray) -> Any:
-    return functions.sigmoid(x).astype(x.dtype)
+_Function = Callable[[np.ndarray], Any]
 
 
-def _tanh(x: np.ndarray) -> Any:
-    return functions.tanh(x).astype(x.dtype)
+def _functions(inputs: Inputs) -> Tuple[_Function, _Function]:
+    """Return the sigmoid and tanh of an operator: of int8 weights' they are looked up."""
+    if is_int8(inputs):
+        one, other = functions.sigmoid_by_table, functions.tanh_by_table
+    else:
+        one, other = functions.sigmoid, functions.tanh
+    return lambda x: one(x).astype(x.dtype), lambda x: other(x).astype(x.dtype)
 
 
 def _at(inputs: Inputs, place: int) -> Optional[np.ndarray]:
@@ -142,6 +147,7 @@ def rnn_activations(attributes: Attributes) -> List[str]:
 def _lstm(inputs: Inputs, attributes: Attributes) -> Any:
     require_known("lstm", inputs, attributes)
     data, recurrence = np.asarray(inputs[0]), np.asarray(inputs[2])
+    sigmoid, tanh = _functions(inputs)
     hidden_size = recurrence.shape[2]
     outputs, hiddens, cells = [], [], []
     for direction, backwards in enumerate(_directions(attributes)):
@@ -152,8 +158,8 @@ def _lstm(inputs: Inputs, attributes: Attributes) -> Any:
         for step in _order(data.shape[0], backwards):
             four = gates[step] + recurrent.of_state(hidden)
             enter, leave, forget, new = (four[:, k * hidden_size : (k + 1) * hidden_size] for k in range(4))
-            cell = _sigmoid(forget) * cell + _sigmoid(enter) * _tanh(new)
-            hidden = _sigmoid(leave) * _tanh(cell)
+            cell = sigmoid(forget) * cell + sigmoid(enter) * tanh(new)
+            hidden = sigmoid(leave) * tanh(cell)
             steps[step] = hidden
         outputs.append(steps)
         hiddens.append(hidden)
@@ -164,6 +170,7 @@ def _lstm(inputs: Inputs, attributes: Attributes) -> Any:
 def _gru(inputs: Inputs, attributes: Attributes) -> Any:
     require_known("gru", inputs, attributes)
     data, recurrence = np.asarray(inputs[0]), np.asarray(inputs[2])
+    sigmoid, tanh = _functions(inputs)
     size = recurrence.shape[2]
     linear = bool(attributes.get("linear_before_reset", 0))
     outputs, hiddens = [], []
@@ -176,14 +183,14 @@ def _gru(inputs: Inputs, attributes: Attributes) -> Any:
         steps = np.empty((data.shape[0], data.shape[1], size), data.dtype)
         for step in _order(data.shape[0], backwards):
             both = gates[step][:, : 2 * size] + recurrent.of_state(hidden, 0, 2 * size) + recurrent_bias[: 2 * size]
-            update, reset = _sigmoid(both[:, :size]), _sigmoid(both[:, size:])
+            update, reset = sigmoid(both[:, :size]), sigmoid(both[:, size:])
             tail = recurrent_bias[2 * size :]
             inner = (
                 reset * (recurrent.of_state(hidden, 2 * size) + tail)
                 if linear
                 else recurrent.of_state(reset * hidden, 2 * size) + tail
             )
-            new = _tanh(gates[step][:, 2 * size :] + inner)
+            new = tanh(gates[step][:, 2 * size :] + inner)
             hidden = (1 - update) * new + update * hidden
             steps[step] = hidden
         outputs.append(steps)
@@ -191,17 +198,19 @@ def _gru(inputs: Inputs, attributes: Attributes) -> Any:
     return [np.stack(outputs, axis=1), np.stack(hiddens)]
 
 
-_ACTIVATIONS: Dict[str, Callable[[np.ndarray], Any]] = {
-    "Tanh": _tanh,
-    "Sigmoid": _sigmoid,
-    "Relu": lambda x: np.maximum(x, x.dtype.type(0)) + x.dtype.type(0),
-}
+def _relu(x: np.ndarray) -> Any:
+    return np.maximum(x, x.dtype.type(0)) + x.dtype.type(0)
+
+
+_ACTIVATIONS = ("Tanh", "Sigmoid", "Relu")
 
 
 def _rnn(inputs: Inputs, attributes: Attributes) -> Any:
     require_known("rnn", inputs, attributes)
     data, recurrence = np.asarray(inputs[0]), np.asarray(inputs[2])
     size, directions, names = recurrence.shape[2], _directions(attributes), rnn_activations(attributes)
+    sigmoid, tanh = _functions(inputs)
+    known = dict(zip(_ACTIVATIONS, (tanh, sigmoid, _relu)))
     outputs, hiddens = [], []
     for direction, backwards in enumerate(directions):
         hidden = _initial(_at(inputs, 5), direction, data, size)
@@ -210,7 +219,7 @@ def _rnn(inputs: Inputs, attributes: Attributes) -> Any:
         steps = np.empty((data.shape[0], data.shape[1], size), data.dtype)
         for step in _order(data.shape[0], backwards):
             total = entered[step] + recurrent.of_state(hidden)
-            hidden = steps[step] = _ACTIVATIONS[names[direction]](total)
+            hidden = steps[step] = known[names[direction]](total)
         outputs.append(steps)
         hiddens.append(hidden)
     return [np.stack(outputs, axis=1), np.stack(hiddens)]

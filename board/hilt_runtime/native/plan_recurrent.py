@@ -6,6 +6,7 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
+from hilt_runtime.functions import sigmoid_table
 from hilt_runtime.native import split
 from hilt_runtime.native.plan_float import add_bias, product
 from hilt_runtime.native.steps import Builder, NotNativeError, StepRecord, copy, strides_of
@@ -79,7 +80,8 @@ def _units(builder: Builder, inputs: Inputs, out: Any, states: Sequence[Any], fi
     data, size, units = inputs[0], inputs[2].shape[2], last - first
     rows = np.concatenate([gate * size + np.arange(first, last) for gate in range(4)])
     weights, recurrence = (builder.constant(inputs[place][0][rows]) for place in (1, 2))
-    scales, later = (builder.constant(scales_of(inputs, place)[0][rows]) for place in (1, 2))
+    scales = builder.constant(scales_of(inputs, 1)[0][rows])
+    later = builder.constant(_with_table(scales_of(inputs, 2)[0][rows]))
     part = builder.new((1, 4 * units), np.float32)
     arrays = [data, weights, scales, builder.new((data.size,), np.int16), part]
     builder.step("product_int8", arrays, [1, data.size, 4 * units])
@@ -169,15 +171,20 @@ def _direction(
 
 
 def _matrix(builder: Builder, inputs: Inputs, place: int) -> List[Any]:
-    """Return a direction's recurrence as the kernels read it: of int8 with its scales, and room for the state."""
+    """Return a direction's recurrence as the kernels read it: of int8 with scales, table and room for the state."""
     recurrence = inputs[2][place]
     if not is_int8(inputs):
         return [builder.constant(np.ascontiguousarray(recurrence.T))]
     return [
         builder.constant(recurrence),
-        builder.constant(scales_of(inputs, 2)[place]),
+        builder.constant(_with_table(scales_of(inputs, 2)[place])),
         builder.new((recurrence.shape[1],), np.int16),
     ]
+
+
+def _with_table(scales: Any) -> Any:
+    """Return scales and, behind them, the table of sigmoids."""
+    return np.concatenate([scales, sigmoid_table()])
 
 
 PLANS: Dict[str, Callable[[Builder, Inputs, Attributes], List[Any]]] = {

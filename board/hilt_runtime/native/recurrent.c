@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ONNX's recurrent operators: the steps of one direction, whose gates hold the data's part already. Weights are of
-// float32, with sums in double, or of int8: then what they are multiplied with is rounded to steps, and sums are exact.
+// float32, with sums in double, or of int8: then what they are multiplied with is rounded to steps, sums are exact, and
+// sigmoid and tanh are lines between the values of a table, whose every operation is one of float32.
 #include "engine.h"
 #include "functions.h"
 #include "products.h"
@@ -21,12 +22,16 @@
 #define MOST_DEPTH (1 << 20)
 #define MOST_EXPONENT 100    // a power of two of float32
 #define WHOLE 6755399441055744.0  // added and taken away, it rounds half to even
+#define TABLE_END 12.0f      // sigmoids from -12 to 12, as hilt_runtime.functions has them
+#define TABLE_STEPS 64.0f    // of a unit
+#define TABLE_MIDDLE 768.0f
+#define TABLE_VALUES 1538    // one more behind the end
 
 // --- lstm, gru, rnn: steps, batch, hidden, 1 backwards, outputs' step stride, 1 linear before reset (gru) or the
 // activation (rnn). Buffers: gates of the data (steps, batch, n * hidden), recurrence, outputs, hidden state (batch,
 // hidden; in and out), room (4 * hidden), cell state (lstm; in and out) or recurrent bias (gru; 3 * hidden). The
 // recurrence is transposed (hidden, n * hidden); or it is of int8 (n * hidden, hidden), and two buffers follow: its
-// scales (n * hidden), and int16 for the state (hidden). One step of an lstm of int8 may be of some units of `whole`:
+// scales (n * hidden) and behind them the table of sigmoids, and int16 for the state (hidden). One step of an lstm of int8 may be of some units of `whole`:
 // the state is of all of them then, and is not written. `whole` is 0 of others. ---
 
 enum { STEPS, BATCH, HIDDEN, BACKWARDS, STRIDE, KIND, WHOLE_STATE };
@@ -47,7 +52,7 @@ static int check_recurrent(const work_t *w, int64_t gates, int buffers) {
   int64_t span = (p[STEPS] - 1) * p[STRIDE];
   return span <= (int64_t)1 << 40 && holds(w, GATES, read, 4) && holds(w, RECURRENCE, weights, is_int8 ? 1 : 4) &&
          holds(w, OUTPUTS, span + states, 4) && holds(w, STATE, product_of(2, before), 4) && holds(w, ROOM, 4 * p[HIDDEN], 4) &&
-         (!is_int8 || (depth_of(w) <= MOST_DEPTH && holds(w, buffers, gates * p[HIDDEN], 4) &&
+         (!is_int8 || (depth_of(w) <= MOST_DEPTH && holds(w, buffers, gates * p[HIDDEN] + TABLE_VALUES, 4) &&
                        holds(w, buffers + 1, depth_of(w), 2)));
 }
 
@@ -193,19 +198,60 @@ static void recur(const work_t *w, int buffers, const float *state, ptrdiff_t ga
   }
 }
 
+// x = the sigmoid of x, or (twice) tanh(x) = 2 * sigmoid(2 * x) - 1, by lines between the table's values. What NEON takes
+// for zero is far below a step of it.
+static void look_up(const float *table, int twice, float *x, ptrdiff_t count) {
+  const float end = twice ? TABLE_END / 2 : TABLE_END, steps = twice ? TABLE_STEPS * 2 : TABLE_STEPS;
+  ptrdiff_t i = 0;
+#ifdef __ARM_NEON
+  for (; i + 4 <= count; i += 4) {
+    const float32x4_t clipped = vminq_f32(vmaxq_f32(vld1q_f32(x + i), vdupq_n_f32(-end)), vdupq_n_f32(end));
+    const float32x4_t place = vaddq_f32(vmulq_n_f32(clipped, steps), vdupq_n_f32(TABLE_MIDDLE));
+    const int32x4_t whole = vcvtq_s32_f32(place);  // 0 of NaN
+    const float32x2_t a = vld1_f32(table + vgetq_lane_s32(whole, 0)), b = vld1_f32(table + vgetq_lane_s32(whole, 1));
+    const float32x2_t c = vld1_f32(table + vgetq_lane_s32(whole, 2)), d = vld1_f32(table + vgetq_lane_s32(whole, 3));
+    const float32x4x2_t ends = vuzpq_f32(vcombine_f32(a, b), vcombine_f32(c, d));
+    const float32x4_t rest = vsubq_f32(place, vcvtq_f32_s32(whole));
+    const float32x4_t line = vmulq_f32(rest, vsubq_f32(ends.val[1], ends.val[0]));
+    const float32x4_t y = vaddq_f32(ends.val[0], line);
+    vst1q_f32(x + i, twice ? vsubq_f32(vaddq_f32(y, y), vdupq_n_f32(1.0f)) : y);
+  }
+#endif
+  FEW for (; i < count; ++i) {
+    const float clipped = x[i] < -end ? -end : x[i] > end ? end : x[i];
+    const float place = clipped * steps + TABLE_MIDDLE;
+    const int32_t whole = place == place ? (int32_t)place : 0;
+    const float low = table[whole], line = (place - (float)whole) * (table[whole + 1] - low);
+    const float y = low + line;
+    x[i] = twice ? 2.0f * y - 1.0f : y;
+  }
+}
+
+// Turns values into their sigmoids, or (twice) their tanh.
+static void turn(const work_t *w, int buffers, ptrdiff_t gates, int twice, float *x, ptrdiff_t count) {
+  if (w->count != buffers)
+    look_up(floats(w, buffers) + gates * w->p[HIDDEN], twice, x, count);
+  else if (twice)
+    for (ptrdiff_t i = 0; i < count; ++i) x[i] = (float)tanh_of(x[i]);
+  else
+    for (ptrdiff_t i = 0; i < count; ++i) x[i] = (float)sigmoid_of(x[i]);
+}
+
 static void lstm_step(const work_t *w, const float *gates, float *hidden, ptrdiff_t n) {
   const ptrdiff_t size = w->p[HIDDEN];
   float *room = floats(w, ROOM), *cell = floats(w, MORE) + n * size;
   float *made = w->p[WHOLE_STATE] ? floats(w, OUTPUTS) : hidden;
   recur(w, MORE + 1, hidden, 4, 0, 4 * size, room);
   for (ptrdiff_t i = 0; i < 4 * size; ++i) room[i] = gates[i] + room[i];
+  turn(w, MORE + 1, 4, 0, room, 3 * size);
+  turn(w, MORE + 1, 4, 1, room + 3 * size, size);
+  float *enter = room, *leave = room + size, *forget = room + 2 * size, *fresh = room + 3 * size;
   for (ptrdiff_t i = 0; i < size; ++i) {
-    float enter = (float)sigmoid_of(room[i]), leave = (float)sigmoid_of(room[size + i]);
-    float forget = (float)sigmoid_of(room[2 * size + i]), fresh = (float)tanh_of(room[3 * size + i]);
-    float kept = forget * cell[i], added = enter * fresh;
-    cell[i] = kept + added;
-    made[i] = leave * (float)tanh_of(cell[i]);
+    float kept = forget[i] * cell[i], added = enter[i] * fresh[i];
+    enter[i] = cell[i] = kept + added;
   }
+  turn(w, MORE + 1, 4, 1, enter, size);
+  for (ptrdiff_t i = 0; i < size; ++i) made[i] = leave[i] * enter[i];
 }
 
 static void gru_step(const work_t *w, const float *gates, float *hidden, ptrdiff_t n) {
@@ -216,8 +262,9 @@ static void gru_step(const work_t *w, const float *gates, float *hidden, ptrdiff
   recur(w, MORE + 1, hidden, 3, 0, 2 * size, both);
   for (ptrdiff_t i = 0; i < 2 * size; ++i) {
     float sum = gates[i] + both[i];
-    both[i] = (float)sigmoid_of(sum + bias[i]);
+    both[i] = sum + bias[i];
   }
+  turn(w, MORE + 1, 3, 0, both, 2 * size);
   const float *update = both, *reset = both + size;
   if (!w->p[KIND])
     for (ptrdiff_t i = 0; i < size; ++i) scaled[i] = reset[i] * hidden[i];
@@ -225,8 +272,11 @@ static void gru_step(const work_t *w, const float *gates, float *hidden, ptrdiff
   for (ptrdiff_t i = 0; i < size; ++i) {
     float inner = last[i] + bias[2 * size + i];
     if (w->p[KIND]) inner = reset[i] * inner;
-    float fresh = (float)tanh_of(gates[2 * size + i] + inner);
-    float opposite = 1.0f - update[i], first = opposite * fresh, second = update[i] * hidden[i];
+    last[i] = gates[2 * size + i] + inner;
+  }
+  turn(w, MORE + 1, 3, 1, last, size);
+  for (ptrdiff_t i = 0; i < size; ++i) {
+    float opposite = 1.0f - update[i], first = opposite * last[i], second = update[i] * hidden[i];
     hidden[i] = first + second;
   }
 }
@@ -237,10 +287,10 @@ static void rnn_step(const work_t *w, const float *gates, float *hidden, ptrdiff
   float *room = floats(w, ROOM);
   (void)n;
   recur(w, MORE, hidden, 1, 0, size, room);
-  for (ptrdiff_t i = 0; i < size; ++i) {
-    float sum = gates[i] + room[i];
-    hidden[i] = w->p[KIND] == 0 ? (float)tanh_of(sum) : w->p[KIND] == 1 ? (float)sigmoid_of(sum) : sum <= 0 ? 0 : sum;
-  }
+  for (ptrdiff_t i = 0; i < size; ++i) hidden[i] = gates[i] + room[i];
+  if (w->p[KIND] < 2) turn(w, MORE, 1, w->p[KIND] == 0, hidden, size);
+  if (w->p[KIND] == 2)
+    for (ptrdiff_t i = 0; i < size; ++i) hidden[i] = hidden[i] <= 0 ? 0 : hidden[i];
 }
 
 static int run_steps(const work_t *w, ptrdiff_t gates,

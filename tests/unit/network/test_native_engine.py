@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hilt_runtime import operators
+from hilt_runtime import functions, operators
 from hilt_runtime.layout import fold, pack, unpack
 from hilt_runtime.native import library as libraries
 from hilt_runtime.native.inference import InferencePlan
@@ -339,7 +339,20 @@ def test_sums_of_int8_weights_are_exact_however_long() -> None:
     inputs: list[Any] = [data, recurrence[..., :1].copy(), recurrence, None, None, state, None, None, scales, scales]
     assert assert_native_equals_numpy("RNN", inputs, {"hidden_size": hidden})
     made = operators.run("RNN", inputs, {"hidden_size": hidden})[0]
-    np.testing.assert_allclose(made, np.tanh(hidden * 128 * 2.0**-20), rtol=1e-6)
+    np.testing.assert_array_equal(made, functions.tanh_by_table(np.full_like(made, hidden * 128 * 2.0**-20)))
+
+
+def test_looked_up_functions_are_close_everywhere() -> None:
+    x = np.concatenate([np.linspace(-20, 20, 40001), [np.inf, -np.inf, 1e-40, -0.0]]).astype(np.float32)
+    with np.errstate(over="ignore"):
+        wanted = 1 / (1 + np.exp(-x.astype(np.float64)))
+    np.testing.assert_allclose(functions.sigmoid_by_table(x), wanted, rtol=0, atol=6.2e-6)  # behind the table's end
+    inside = np.abs(x) < 12
+    np.testing.assert_allclose(functions.sigmoid_by_table(x)[inside], wanted[inside], rtol=0, atol=3.1e-6)
+    np.testing.assert_allclose(functions.tanh_by_table(x), np.tanh(x.astype(np.float64)), rtol=0, atol=1.3e-5)
+    assert np.isnan(
+        [functions.tanh_by_table(np.float32([np.nan])), functions.sigmoid_by_table(np.float32([np.nan]))]
+    ).all()
 
 
 def test_int8_weights_without_their_scales_are_refused() -> None:
