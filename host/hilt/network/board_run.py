@@ -166,14 +166,22 @@ class BoardRunner:
             raise InferenceError(
                 f"{ran.reason} (the board {'is well again' if ran.canary else 'is not well'})", ran.outcome
             )
-        arrays, facts = decode_arrays(ran.result)
+        return _inferences(self.connection.name, ran.result)
+
+
+def _inferences(board: str, result: bytes) -> Inferences:
+    """Return the results of a reply. Raises LinkError for facts that no agent of ours gives."""
+    arrays, facts = decode_arrays(result)
+    try:
         return Inferences(
             arrays,
-            list(facts["runs"]),
+            [{**run, "seconds": float(run["seconds"])} for run in facts["runs"]],
             plain(str(facts.get("engine", "")))[:500],
             {plain(str(name)): plain(str(reason))[:200] for name, reason in dict(facts.get("engines", {})).items()},
             _overlapped(facts.get("overlapped", {})),
         )
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise LinkError(f"the agent of {board} gave no facts of an inference: {error!r}") from None
 
 
 def _overlapped(facts: Mapping[str, Any]) -> Overlapped:

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hilt.link.errors import BoardBusyError, LinkError, RefusedError
 from hilt.measure import describe_board
@@ -127,6 +129,26 @@ def test_a_limit_and_a_name_fit_their_message(runner: Any) -> None:
     found = runner(board).run(bundle("n" * 300), DATA, b"", images=10**4, repeat=10**3)
     assert board.sent[0].limit_seconds == 1e6 and board.sent[0].name == "n" * 200
     assert (found.engine, found.engines, found.overlapped) == ("", {}, (0, 0.0))
+
+
+PLAIN = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=3)),
+    lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(st.text(max_size=3), inner, max_size=2)),
+    max_leaves=4,
+)
+RUNS = st.lists(st.one_of(PLAIN, st.fixed_dictionaries({"seconds": PLAIN})), max_size=2)
+
+
+@settings(max_examples=60)
+@given(st.fixed_dictionaries({}, optional={"runs": st.one_of(PLAIN, RUNS), "engines": PLAIN, "overlapped": PLAIN}))
+def test_facts_that_no_agent_of_ours_gives_are_a_fault_of_the_board(facts: dict[str, Any]) -> None:
+    try:
+        found = board_run._inferences("desk", encode_arrays({"y": np.arange(2)}, facts))
+    except LinkError as error:
+        assert str(error).startswith("the agent of desk gave no facts of an inference: ")
+    else:
+        assert all(isinstance(run["seconds"], float) for run in found.runs)
+        assert all(isinstance(word, str) for pair in found.engines.items() for word in pair)
 
 
 CRASH = NetworkRan("crash", "the worker ended", True)

@@ -39,9 +39,6 @@ class Monitor:
         """Stop the processor; nothing on the board moves any more."""
         self.execute("stop")
 
-    def thaw(self) -> None:
-        self.execute("cont")
-
     def set_network(self, up: bool) -> None:
         """Plug the network cable in, or pull it."""
         self.execute("set_link", name=NETWORK, up=up)
