@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from hilt_virtual_board.model import API_VERSION, ModelMemory
 
 MEMORY_ALIGNMENT = 4096
+_PIECE = 10_000
+"""Cycles between two moments in which Ctrl-C is heard."""
 
 
 class SimulatorError(RuntimeError):
@@ -194,11 +196,15 @@ class SimulatedDevice:
         """
         if not 0 <= max_cycles < 1 << 64:
             raise SimulatorError(f"a limit of {max_cycles} cycles: it is from 0 to {(1 << 64) - 1}")
-        ran = ctypes.c_uint64()
-        status = self._library.vta_step(self._device, max_cycles, ctypes.byref(ran))
-        if status < 0:
-            raise SimulatorError(f"vta_step refused ({status})")
-        return DeviceStatus(status), ran.value
+        total, ran = 0, ctypes.c_uint64()
+        while True:
+            piece = min(max_cycles - total, _PIECE)
+            status = self._library.vta_step(self._device, piece, ctypes.byref(ran))
+            if status < 0:
+                raise SimulatorError(f"vta_step refused ({status})")
+            total += ran.value
+            if status != DeviceStatus.RUNNING or total == max_cycles:
+                return DeviceStatus(status), total
 
     def reset(self) -> None:
         """Power-on state of the accelerator; memory keeps its contents."""
