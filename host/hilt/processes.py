@@ -9,13 +9,14 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from multiprocessing.process import BaseProcess
 from types import FrameType
 
 
 @contextmanager
 def processes(count: int) -> Iterator[ProcessPoolExecutor]:
-    """A signal that ends us ends them, and Ctrl-C, which a terminal sends to all, is ours.
+    """A signal that ends us ends them and what they started, and Ctrl-C, which a terminal sends to all, is ours.
 
     To be called in the main thread.
     """
@@ -29,7 +30,7 @@ def processes(count: int) -> Iterator[ProcessPoolExecutor]:
     ]
     before = {number: signal.signal(number, end) for number in handled}
     try:
-        with ProcessPoolExecutor(count, multiprocessing.get_context("spawn")) as pool:
+        with ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), os.setpgrp) as pool:
             pressed = signal.signal(signal.SIGINT, signal.SIG_IGN)
             try:
                 for _ in range(count):
@@ -40,12 +41,20 @@ def processes(count: int) -> Iterator[ProcessPoolExecutor]:
                 yield pool
             except BaseException:
                 for child in multiprocessing.active_children():
-                    child.terminate()
+                    _end_with_its_own(child)
                 pool.shutdown(cancel_futures=True)  # waits for the pool's thread, which waits for them
                 raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _end_with_its_own(child: BaseProcess) -> None:
+    """End a child with the processes that it started, a compiler's among them."""
+    assert child.pid is not None
+    with suppress(ProcessLookupError):  # it leads no group yet, so has started nothing, or has ended
+        os.killpg(child.pid, signal.SIGTERM)
+    child.terminate()
 
 
 @contextmanager

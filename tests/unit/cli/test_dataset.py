@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import multiprocessing
+import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from concurrent.futures import wait
 from importlib.util import find_spec
@@ -125,6 +127,23 @@ def test_a_signal_that_is_ignored_stays_so() -> None:
             assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def wait_for_another(fifo: Path) -> None:
+    """Start a process that opens a fifo for as long as it lives, as a compiler works, and wait for its end."""
+    subprocess.run(["sh", "-c", 'exec 3>"$0"; echo open >&3; exec sleep 1000', str(fifo)], check=True)
+
+
+def test_the_end_of_a_build_ends_what_its_processes_started(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with pytest.raises(KeyboardInterrupt), executor_of(1, None) as executor:
+        executor.submit(wait_for_another, fifo)
+        lives = fifo.open()
+        assert lives.readline() == "open\n"
+        raise KeyboardInterrupt
+    with lives:
+        assert lives.read() == "", "nobody holds it any more"
 
 
 @pytest.fixture
