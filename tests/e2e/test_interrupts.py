@@ -27,6 +27,10 @@ from .test_compiled_network import save_quantised
 pytestmark = [pytest.mark.ssh, pytest.mark.rtl, pytest.mark.slow]
 BOARD = "virtual:pynq"
 HILT = (sys.executable, "-c", "from hilt.cli.entry import main; main()")
+FINISH_AFTER_A_STORE = (3 | 1 << 4).to_bytes(16, "little")
+"""A program of one instruction, which waits for ever."""
+EXPLORE = ("explore", "resnet8", "--output", "out", "--sweep")
+SIM = ("sim", "--params", "pynq", "--image", "stalls.bin@0", "--insns", "0:1", "--max-cycles", str(1 << 60))
 SLOWNESS = 3
 """A machine that is busy with others takes so many times as long."""
 
@@ -40,6 +44,8 @@ def files(shared_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     labelled = {"x": zoo.calibration_data("ds_cnn", 600), "y": np.zeros(600, np.int64)}
     np.savez(folder / "labelled.npz", **labelled)
     (folder / "sweep.toml").write_text("[base]\nparameters = 'pynq'\n[sweep]\nLOG_INP_BUFF_SIZE = [13, 14, 15]\n")
+    (folder / "one.toml").write_text("[base]\nparameters = 'pynq'\n[sweep]\nLOG_INP_BUFF_SIZE = [15]\n")
+    (folder / "stalls.bin").write_bytes(FINISH_AFTER_A_STORE)
     done = subprocess.run([*HILT, "compile", "int8.onnx", "-o", "net.hilt"], cwd=folder, timeout=280)
     assert done.returncode == 0
     return folder
@@ -71,9 +77,9 @@ class Command:
             assert self.read(), f"ended without {text!r}: {self.text[-500:]}"
 
     def interrupt(self) -> tuple[int, float]:
-        """Return the exit code, and seconds from Ctrl-C to the end."""
+        """Return the exit code, and seconds to the end from Ctrl-C, which a terminal sends to all that is below."""
         began = time.monotonic()
-        self._process.send_signal(signal.SIGINT)
+        os.killpg(self._process.pid, signal.SIGINT)
         while self.read():
             pass
         status = self._process.wait(60)
@@ -106,11 +112,18 @@ def started(files: Path) -> Iterator[Callable[[list[str]], Command]]:
         (["quantize", "float.onnx", "--calibration", "data.npz", "-o", "q.onnx"], "quantising:", "q.onnx"),
         (["compile", "int8.onnx", "-o", "c.hilt"], "placing", "c.hilt"),
         (["compile", "int8.onnx", "-o", "c.hilt"], "placing: ", "c.hilt"),
-        (["explore", "resnet8", "--sweep", "sweep.toml", "--output", "out"], "reading", "out/designs.html"),
-        (["explore", "resnet8", "--sweep", "sweep.toml", "--output", "out"], "compiling for: ", "out/designs.html"),
+        ([*EXPLORE, "sweep.toml"], "reading", "out/designs.html"),
+        ([*EXPLORE, "sweep.toml"], "compiling for: ", "out/designs.html"),
+        (["explore", "int8.onnx", "--sweep", "one.toml", "--verify", "1", "--output", "v"], "RTL: 1", "v/designs.html"),
+        (["trace", "resnet18.C5", "0", "--perfetto", "t.json"], "timing", "t.json"),
+        (["trace", "resnet18.C5", "0", "--waves", "w.fst"], "compiling the RTL", "w.fst"),
+        ([*SIM, "--dump", "0:16:out.bin"], "running 1", "out.bin"),
+        ([*SIM, "--device", "golden", "--dump", "0:16:out.bin"], "running 1", "out.bin"),
+        (["bench", "certainty", "--quick", "--output", "bench"], "certainty", "bench/certainty/about.json"),
     ],
-    ids=["quantize", "quantize-search", "compile", "compile-nodes", "explore", "explore-designs"],
-)
+    ids=["quantize", "quantize-search", "compile", "compile-nodes", "explore", "explore-designs", "explore-verify",
+         "trace", "trace-waves", "sim", "sim-golden", "bench"],
+)  # fmt: skip
 def test_a_command_without_a_board(
     shared_home: Path, started: Callable[[list[str]], Command], files: Path, words: list[str], phase: str, made: str
 ) -> None:
@@ -159,8 +172,11 @@ def test_a_network_on_a_board(shared_home: Path, started: Callable[[list[str]], 
         (["eval", "net.hilt", "--board", BOARD, "--data", "labelled.npz"], "images"),
         (["boards", "check", BOARD], "SSH"),
         (["boards", "check", BOARD], "memory"),
+        (["boards", "selftest", BOARD, "--minutes", "1"], "step 1"),
+        (["boards", "selftest", BOARD, "--minutes", "1"], "step 4"),
     ],
-    ids=["tune-opening", "tune", "campaign", "compile-measure", "eval", "check", "check-device"],
+    ids=["tune-opening", "tune", "campaign", "compile-measure", "eval", "check", "check-device", "selftest",
+         "selftest-later"],
 )  # fmt: skip
 def test_a_command_with_a_board(
     shared_home: Path, started: Callable[[list[str]], Command], words: list[str], phase: str
@@ -187,6 +203,15 @@ def test_the_last_stage_of_a_campaign(tuned: str, started: Callable[[list[str]],
     command = started(["resume", tuned])
     command.wait_for(phase)
     ends_and_frees_the_board(command)
+
+
+@pytest.mark.parametrize("phase", ["reading", "drawing"])
+def test_a_report(tuned: str, started: Callable[[list[str]], Command], files: Path, phase: str) -> None:
+    command = started(["report", tuned, "--html", "report.html"])
+    command.wait_for(phase)
+    status, seconds = command.interrupt()
+    assert status == 130 and seconds < 2 * SLOWNESS, (status, seconds, command.text[-500:])
+    assert "Traceback" not in command.text and not (files / "report.html").exists()
 
 
 def ends_and_frees_the_board(command: Command) -> None:
