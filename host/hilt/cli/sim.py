@@ -39,6 +39,10 @@ class HazardMode(StrEnum):
     NONE = "none"
 
 
+_COMPILING = {
+    Device.RTL: "compiling the RTL, once: a minute or two",
+    Device.GOLDEN: "compiling the golden model, once",
+}
 _HAZARDS: dict[HazardMode, Hazards] = {HazardMode.INTERLOCK: "interlock", HazardMode.NONE: "none"}
 _EXIT = {DeviceStatus.DONE: 0, DeviceStatus.RUNNING: 1, DeviceStatus.FAULT: 3}
 _BAD_INPUT, _NO_MODEL = 2, 3
@@ -96,7 +100,7 @@ def sim(
         model = MemoryModel(start, size, read_latency=latency)
         if waves is not None:
             _check_waves(waves, device)
-        with CommandWork(f"compiling the {device.value} model, once") as work:
+        with CommandWork(_COMPILING[device]) as work:
             library = build(accelerator, device.value, "trace" if waves is not None else "fast")
             work.begin(f"running {place[1]:,} instructions")
             execution = run_images(library, accelerator, images, place, dumps, model, max_cycles, waves)

@@ -86,7 +86,7 @@ def _write_waves(
     from hilt.simulator.build import build
     from hilt.simulator.program_run import run_program
 
-    with CommandWork("compiling the RTL that writes waves, once") as work:
+    with CommandWork("compiling the RTL that writes waves, once: a minute or two") as work:
         library = build(accelerator, "rtl", "trace")
         work.begin(f"running {len(program.instructions):,} instructions")
         inputs = make_tensors(workload, accelerator, seed=1).inputs
