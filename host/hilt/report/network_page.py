@@ -5,6 +5,7 @@ The graph is laid out by dagre (host/hilt/report/vendor), which the page holds.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from html import escape
 from importlib import resources
@@ -26,6 +27,7 @@ _LEGEND = (
     ("start", "start of VTA"),
     ("between", "between steps"),
 )
+_PART_OF_A_NAME = re.compile(r"([._/])(?=[^._/])")
 _HINT = (
     "Width is time. Click a node, a bar or a row for its facts. Drag moves the graph, Shift and the wheel zoom it; "
     "drag over the timeline enlarges a part, a double click shows all of it."
@@ -116,7 +118,7 @@ def _row(place: int, node: Mapping[str, Any], total: float) -> str:
     noise = f"{node['decibels']:.1f}&nbsp;dB" if node["decibels"] is not None else "–"
     where = {"vta": "VTA", "view": "view"}.get(node["where"], node["where"])
     return (
-        f'<tr data-node="{place}"><th scope="row">{_words(node["name"])}</th><td class="words">{where}</td>'
+        f'<tr data-node="{place}"><th scope="row">{_name(node["name"])}</th><td class="words">{where}</td>'
         f"<td>{node['microseconds']:,.1f}</td>{_bar(node['where'], node['microseconds'] / total)}"
         f'<td class="less">{bound}</td><td class="less">{noise}</td></tr>'
     )
@@ -132,6 +134,11 @@ def _part(words: str, kind: str, microseconds: float, total: float) -> str:
 def _bar(kind: str, share: float) -> str:
     style = f"width: {100 * share:.2f}%; background: var(--{kind})"
     return f'<td class="share"><span class="bar" style="{style}"></span></td>'
+
+
+def _name(text: str) -> str:
+    """Return a tensor's name that a narrow column breaks between its parts."""
+    return _PART_OF_A_NAME.sub(r"\1<wbr>", _words(text))
 
 
 def _words(text: str) -> str:

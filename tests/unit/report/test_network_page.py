@@ -41,6 +41,11 @@ def test_the_page_needs_nothing_else_and_no_name_is_markup() -> None:
     assert set(re.findall(r"https?://[^\s\"'<>]+", page)) <= {"http://www.w3.org/2000/svg"}
 
 
+def test_a_narrow_column_breaks_a_name_between_its_parts() -> None:
+    rows = network_section(long_view(3), static=True)
+    assert '<th scope="row">features.<wbr>block_<wbr>2.<wbr>conv</th>' in rows
+
+
 def test_a_static_section_has_the_table_and_no_script() -> None:
     section = network_section(long_view(12), static=True)
     assert "<script" not in section and section.count("<tr data-node=") == 12 and "1,200.0" in section

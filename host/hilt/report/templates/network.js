@@ -12,8 +12,8 @@ function hiltNetwork(root, view) {
     if (parent) parent.appendChild(made);
     return made;
   }
-  function time(us) {
-    if (us >= 10000) return `${(us / 1000).toFixed(2)} ms`;
+  function time(us, like = us) {  // in the unit of `like`
+    if (like >= 10000) return `${(us / 1000).toFixed(2)} ms`;
     return `${us >= 100 ? us.toFixed(1) : us.toPrecision(3)} µs`;
   }
   const number = (value) => Math.round(value).toLocaleString("en");
@@ -164,7 +164,7 @@ function hiltNetwork(root, view) {
     }
     for (let tick = 0; tick <= 4; tick += 1) {
       const at = from + span * tick / 4, anchor = tick === 0 ? "start" : tick === 4 ? "end" : "middle";
-      make("text", { x: across(at), y: 98, "text-anchor": anchor }, line).textContent = time(at);
+      make("text", { x: across(at), y: 98, "text-anchor": anchor }, line).textContent = time(at, until);
     }
   }
   line.addEventListener("wheel", (event) => {
