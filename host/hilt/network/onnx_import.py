@@ -300,22 +300,37 @@ class _Importer:
             return
         self._emit_operator(self._view.producers[name])
 
-    def _softmax_leaf(self, node: OnnxNode) -> Quantised | None:
-        """Return the int8 tensor that a Softmax or LogSoftmax reads, perhaps behind a Reshape; None if it has none."""
+    def _softmax_leaf(self, node: OnnxNode) -> tuple[Quantised, float] | None:
+        """Return the int8 tensor that a Softmax or LogSoftmax reads, and the size of its steps; None if it has none.
+
+        Between them may be a Reshape, positive factors, and constants, which change no softmax.
+        """
         if node.domain or node.op not in ("Softmax", "LogSoftmax"):
             return None
-        source = node.inputs[0]
-        leaf, maker = self._view.activation(source), self._view.producers.get(source)
-        if leaf is not None or maker is None or maker.op != "Reshape" or maker.domain:
-            return leaf
-        return self._view.activation(maker.inputs[0])
+        source, factor = node.inputs[0], 1.0
+        while (leaf := self._view.activation(source)) is None:
+            maker = self._view.producers.get(source)
+            number = None if maker is None or maker.domain else self._neutral_factor(maker)
+            if maker is None or number is None:
+                return None
+            source, factor = maker.inputs[0], factor * number
+        return leaf, 2.0**-leaf.exponent * factor
 
-    def _emit_softmax(self, node: OnnxNode, leaf: Quantised) -> None:
+    def _neutral_factor(self, node: OnnxNode) -> float | None:
+        """Return by what a node in front of a softmax multiplies its first input; None if it does more to it."""
+        if node.op == "Reshape":
+            return 1.0
+        value = self._graph.constants.get(node.inputs[1]) if node.op in ("Add", "Mul") else None
+        if value is None or value.size != 1 or self._graph.shape(node.inputs[0]) != self._graph.shape(node.outputs[0]):
+            return None
+        return 1.0 if node.op == "Add" else max(float(value.reshape(())), 0.0) or None
+
+    def _emit_softmax(self, node: OnnxNode, leaf: Quantised, step: float) -> None:
         """Emit a softmax of int8: it has 256 different powers at most."""
         shape = self._graph.shape(node.inputs[0])
         axis = int(node.attributes.get("axis", -1)) % len(shape) - len(shape)
         attributes = {
-            "axis": axis, "scale": 2.0**-leaf.exponent, "logarithm": int(node.op == "LogSoftmax"), "shape": list(shape)
+            "axis": axis, "scale": step, "logarithm": int(node.op == "LogSoftmax"), "shape": list(shape)
         }  # fmt: skip
         data, before = leaf.name, self._graph.shape(leaf.name)
         if (axis != -1 and before != shape) or before[-1:] != shape[-1:]:  # not along the same lines
@@ -327,9 +342,9 @@ class _Importer:
 
     def _emit_operator(self, node: OnnxNode) -> None:
         """Emit one of ONNX's operators for the processor."""
-        leaf = self._softmax_leaf(node)
-        if leaf is not None:
-            self._emit_softmax(node, leaf)
+        read = self._softmax_leaf(node)
+        if read is not None:
+            self._emit_softmax(node, *read)
             return
         op = "Identity" if node.domain == CONSTANT_DOMAIN else node.op
         attributes = {

@@ -3,7 +3,8 @@
 The results of a Relu or a HardSwish lie on one side of zero, where int8 has 127 steps; a mean apart from zero costs
 range too, and so do values in front of a HardSwish that it makes zero. The layers that read a centred tensor take the
 constant up in their biases, expressions add it again, and the layer, or the expression, that makes the tensor takes it
-off. The float network computes the same, but for less than a quarter of a step where an expression is nearly flat.
+off. Floats and the caller read it as it was: they multiply and add, which a table of floats does with what leaves int8.
+The float network computes the same, but for less than a quarter of a step where an expression is nearly flat.
 A layer that pads its input reads zeros beside it, so the tensors of such layers stay as they are.
 """
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant
 from hilt.network.quantize.qdq import Scales
 from hilt.network.quantize.regions import LayerRegion, Regions
-from hilt.network.quantize.shifts import Shift, choose_shifts, expression_roots
+from hilt.network.quantize.shifts import Shift, choose_shifts, restored_readers
 from hilt.network.quantize.statistics import TensorStatistics
 
 
@@ -46,7 +47,7 @@ def _shifted(graph: OnnxGraph, regions: Regions, shifts: Mapping[str, Shift]) ->
     copies = dict(zip(map(id, graph.nodes), made.nodes, strict=True))
     producers = made.producers()
     outputs = {layer.output: layer for layer in regions.layers}
-    roots = expression_roots(graph, set(regions.tensors), outputs)
+    restored = restored_readers(graph, regions)
     for layer in regions.layers:
         _shift_layer(made, layer, copies[id(layer.node)], shifts)
     for name, shift in shifts.items():
@@ -56,8 +57,8 @@ def _shifted(graph: OnnxGraph, regions: Regions, shifts: Mapping[str, Shift]) ->
             _shift_clips(made, name, shift, producers)
         elif name not in regions.moved:
             _shift_results(made, producers[name], name, shift)
-        readers = [node for node in graph.nodes if roots.get(node.outputs[0]) == name and name in node.inputs]
-        if readers:
+        readers = [node for node in graph.nodes if node.outputs[0] in restored[name] and name in node.inputs]
+        if readers or name in graph.outputs:
             _restore(made, name, shift, [copies[id(node)] for node in readers])
     return made
 
@@ -126,12 +127,15 @@ def _put_behind(graph: OnnxGraph, maker: OnnxNode, name: str, op: str, scalars: 
 
 
 def _restore(graph: OnnxGraph, name: str, shift: Shift, readers: Sequence[OnnxNode]) -> None:
-    """Let expressions of a tensor take back its shift."""
-    scaled, whole = _like(graph, name, f"{name}.scaled"), _like(graph, name, f"{name}.whole")
-    _insert(graph, OnnxNode(scaled, "Mul", [name, _bound(graph, scaled, 1 / shift.factor)], [scaled]))
-    _insert(graph, OnnxNode(whole, "Add", [scaled, _bound(graph, whole, float(shift.taken))], [whole]))
-    for reader in readers:
-        reader.inputs = [whole if each == name else each for each in reader.inputs]
+    """Let readers of a tensor, and the caller, read it with its shift taken back, by the same name."""
+    shifted = _like(graph, name, f"{name}.shifted")
+    for node in graph.nodes:
+        node.outputs = [shifted if each == name else each for each in node.outputs]
+        if not any(node is reader for reader in readers):
+            node.inputs = [shifted if each == name else each for each in node.inputs]
+    scaled = _like(graph, name, f"{name}.scaled")
+    _insert(graph, OnnxNode(scaled, "Mul", [shifted, _bound(graph, scaled, 1 / shift.factor)], [scaled]))
+    _insert(graph, OnnxNode(f"{name}.whole", "Add", [scaled, _bound(graph, scaled, float(shift.taken))], [name]))
 
 
 def _like(graph: OnnxGraph, name: str, stem: str) -> str:

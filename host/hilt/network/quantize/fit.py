@@ -103,7 +103,7 @@ def fit(
         )
         if chosen:
             kept = (*kept, *chosen)
-            best = _start(best.graph, samples, channel_block, kept, graph)
+            best = _start(best.graph, samples, channel_block, kept, best.graph)
     scales = best.scales
     if search:
         scales = best.search.improve(scales, advance)
@@ -188,7 +188,7 @@ def _start(graph: OnnxGraph, samples: HeldOut, channel_block: int, kept: Collect
     regions = find_regions(graph, kept)
     statistics = observe(graph, regions.tensors, spread(samples.fitted, _OBSERVED_SAMPLES))
     scales = initial_scales(graph, regions, statistics, channel_block)
-    search = ScaleSearch(graph, regions, scales, samples, model)
+    search = ScaleSearch(graph, regions, scales, samples, model, find_regions(model, kept).ends)
     level = search.measure(scales)
     corrected = replace(scales, biases=corrected_biases(graph, regions, scales, statistics))
     search.use_constants_of(corrected)

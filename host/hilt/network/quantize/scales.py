@@ -130,16 +130,18 @@ def _fit_products(regions: Regions, scales: Scales) -> list[bool]:
 class ScaleSearch:
     """Measures scales by the signal-to-noise ratio of the tensors that leave the int8 part."""
 
-    def __init__(self, graph: OnnxGraph, regions: Regions, scales: Scales, samples: HeldOut, model: OnnxGraph) -> None:
+    def __init__(
+        self, graph: OnnxGraph, regions: Regions, scales: Scales, samples: HeldOut, model: OnnxGraph, ends: list[str]
+    ) -> None:
         """Compute the float model's tensors on the samples that scales are fitted to, and on those that decide.
 
-        `model` is the user's; `graph` computes the same with channels equalised or tensors centred.
+        `model` is the user's; `graph` computes its `ends` alike, with channels equalised or tensors centred.
         """
         self._graph = graph
         self._regions = regions
         self._macs = sum(layer_macs(graph, layer) for layer in regions.layers)
         count = int(np.clip(_SAMPLE_MACS / max(self._macs, 1), _FEWEST_SAMPLES, _MOST_SAMPLES))
-        self._ends = regions.ends or regions.tensors[-1:]
+        self._ends = ends or regions.tensors[-1:]
         read = Counter(layer.node.inputs[1] for layer in regions.layers)
         self._own_weights = [layer.node.name for layer in regions.layers if read[layer.node.inputs[1]] == 1]
         """Layers whose weights no other layer reads: those that are shared keep one scale, and one place in memory."""

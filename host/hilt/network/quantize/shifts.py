@@ -83,6 +83,7 @@ class _Chooser:
         self._made = {layer.output: layer for layer in regions.layers}
         self._tensors = set(regions.tensors)
         self._roots = expression_roots(graph, self._tensors, self._made)
+        self._restored = restored_readers(graph, regions)
         self._freedoms: dict[str, int] = {}
 
     def choose(self) -> dict[str, Shift]:
@@ -98,16 +99,15 @@ class _Chooser:
         return shifts
 
     def _freedom(self, name: str) -> int:
-        """Return what the readers of a tensor allow to be taken off it."""
-        if name in self._regions.ends or name in self._graph.outputs:
-            return _NONE
-        return min((self._let_by(reader, name) for reader in self._consumers.get(name, [])), default=_NONE)
+        """Return what the readers of a tensor allow to be taken off it; for the caller it is added again."""
+        let = [self._let_by(reader, name) for reader in self._consumers.get(name, [])]
+        return min(let + [_UNIFORM] * (name in self._graph.outputs), default=_NONE)
 
     def _let_by(self, reader: OnnxNode, name: str) -> int:
         layer = self._layers.get(id(reader))
         if layer is not None:
             return _BY_CHANNEL if name == layer.data and _reads_no_padding(reader) else _NONE
-        if self._roots.get(reader.outputs[0]) == name:
+        if reader.outputs[0] in self._restored.get(name, ()):
             return _UNIFORM
         if reader.op == "Add" and self._is_residual(reader, name):
             return _BY_CHANNEL
@@ -155,19 +155,17 @@ class _Chooser:
 
     def _takes_factor(self, name: str) -> bool:
         """Tell whether the maker of a tensor and its readers can take up a factor; one that adds tensors cannot."""
-        if (
-            name in self._regions.ends
-            or name in self._graph.outputs
-            or (name in self._made and self._made[name].residual)
-        ):
+        if name in self._made and self._made[name].residual:
             return False
         readers = self._consumers.get(name, [])
-        return all(self._takes_up(reader, name) or self._roots.get(reader.outputs[0]) == name for reader in readers)
+        return all(self._takes_up(reader, name) for reader in readers)
 
     def _takes_up(self, reader: OnnxNode, name: str) -> bool:
         layer = self._layers.get(id(reader))
         if layer is not None:
             return name == layer.data and _is_plain(reader)
+        if reader.outputs[0] in self._restored.get(name, ()):
+            return True
         return reader.outputs[0] in self._regions.moved and not self._reads_constants(reader)
 
     def _reads_constants(self, reader: OnnxNode) -> bool:
@@ -200,8 +198,9 @@ class _Chooser:
 
     def _flat_ends(self, name: str) -> tuple[float, float]:
         """Return the values beyond which no reader tells values apart: where all expressions of them are flat."""
-        readers = self._consumers[name]
-        if not self._is_linear(name) or any(self._roots.get(reader.outputs[0]) != name for reader in readers):
+        readers = self._consumers.get(name, [])
+        functions = all(self._roots.get(reader.outputs[0]) == name for reader in readers)
+        if not self._is_linear(name) or not functions or name in self._regions.ends:
             return -np.inf, np.inf
         found = self._statistics[name]
         grid = np.linspace(found.lows.min(), found.highs.max(), _GRID).astype(np.float32)
@@ -246,6 +245,29 @@ def expression_roots(graph: OnnxGraph, tensors: Collection[str], made: Collectio
             if name not in tensors:
                 inner[name] = root
     return roots
+
+
+def restored_readers(graph: OnnxGraph, regions: Regions) -> dict[str, set[str]]:
+    """Return for each int8 tensor the results of its readers that take a shift back first: functions, and floats."""
+    tensors = set(regions.tensors)
+    roots = expression_roots(graph, tensors, {layer.output for layer in regions.layers})
+    inner = tensors | {layer.node.outputs[0] for layer in regions.layers} | set(_residual_sums(graph, regions))
+    found: dict[str, set[str]] = {name: set() for name in tensors}
+    for node in graph.nodes:
+        for name in tensors.intersection(node.inputs):
+            if inner.isdisjoint(node.outputs) or roots.get(node.outputs[0]) == name:
+                found[name].add(node.outputs[0])
+    return found
+
+
+def _residual_sums(graph: OnnxGraph, regions: Regions) -> list[str]:
+    """Return the results of the additions that are fused with a layer."""
+    residuals = {layer.node.outputs[0]: layer.residual for layer in regions.layers if layer.residual}
+    return [
+        node.outputs[0]
+        for node in graph.nodes
+        if node.op == "Add" and any(residuals.get(name) in node.inputs for name in node.inputs)
+    ]
 
 
 def _steps(step: float, scalable: bool) -> Iterator[tuple[float, float]]:
