@@ -1,4 +1,4 @@
-"""Networks with seeded weights made here: MLPerf Tiny's four and ResNet-18, as float ONNX models."""
+"""Networks with seeded weights made here: MLPerf Tiny's four, ResNet-18 and ResNet-50, as float ONNX models."""
 
 from __future__ import annotations
 
@@ -197,12 +197,27 @@ def _resnet18(seed: int) -> Any:
     return net.model(net.dense(net.pool_and_flatten(x), 1000))
 
 
+def _resnet50(seed: int) -> Any:
+    """Return ResNet-50 for images of 224x224, with the stride in the 3x3 layers, as torchvision has it."""
+    net = _Builder("resnet50", (1, 3, 224, 224), seed)
+    x = net.max_pool(net.conv("input", 64, 7, stride=2, same=False), 3, 2, 1)
+    for channels, blocks in ((64, 3), (128, 4), (256, 6), (512, 3)):
+        for block in range(blocks):
+            stride = 2 if channels > 64 and not block else 1
+            y = net.conv(net.conv(x, channels, 1, same=False), channels, 3, stride=stride, same=False)
+            y = net.conv(y, 4 * channels, 1, relu=False, same=False)
+            shortcut = x if block else net.conv(x, 4 * channels, 1, stride=stride, relu=False, same=False)
+            x = net.add(y, shortcut)
+    return net.model(net.dense(net.pool_and_flatten(x), 1000))
+
+
 NETWORKS: Mapping[str, Callable[[int], Any]] = {
     "resnet8": _resnet8,
     "ds_cnn": _ds_cnn,
     "mobilenet_v1": _mobilenet_v1,
     "autoencoder": _autoencoder,
     "resnet18": _resnet18,
+    "resnet50": _resnet50,
 }
 
 
@@ -216,7 +231,7 @@ def calibration_data(name: str, samples: int, seed: int = 0) -> np.ndarray[Any, 
     """
     shapes = {
         "resnet8": (3, 32, 32), "ds_cnn": (1, 49, 10), "mobilenet_v1": (3, 96, 96), "autoencoder": (640,),
-        "resnet18": (3, 224, 224),
+        "resnet18": (3, 224, 224), "resnet50": (3, 224, 224),
     }  # fmt: skip
     random = np.random.default_rng(seed)
     noise = random.normal(0, 1, (samples, *shapes[name]))

@@ -21,9 +21,10 @@ FACTS = {
     "mobilenet_v1": ((1, 3, 96, 96), (1, 2), 7_489_664),
     "autoencoder": ((1, 640), (1, 640), 264_192),
     "resnet18": ((1, 3, 224, 224), (1, 1000), 1_814_073_344),
+    "resnet50": ((1, 3, 224, 224), (1, 1000), 4_089_184_256),
 }
 """Shapes of input and output, and the multiplications of all layers: MLPerf Tiny's and torchvision's figures."""
-SMALL = [name for name in zoo.NETWORKS if name != "resnet18"]
+SMALL = [name for name in zoo.NETWORKS if name not in ("resnet18", "resnet50")]
 
 
 @cache
@@ -53,11 +54,12 @@ def test_a_network_has_its_published_size(name: str) -> None:
     assert multiplications(model) == FACTS[name][2]
 
 
-def test_resnet18_has_torchvisions_parameters() -> None:
+@pytest.mark.parametrize(("name", "parameters"), [("resnet18", 11_689_512), ("resnet50", 25_557_032)])
+def test_a_resnet_has_torchvisions_parameters(name: str, parameters: int) -> None:
     """Weights, biases, and scale and offset of each normalisation."""
-    model = made("resnet18")
+    model = made(name)
     statistics = {name for node in model.graph.node if node.op_type == "BatchNormalization" for name in node.input[3:]}
-    assert sum(math.prod(each.dims) for each in model.graph.initializer if each.name not in statistics) == 11_689_512
+    assert sum(math.prod(each.dims) for each in model.graph.initializer if each.name not in statistics) == parameters
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -107,7 +109,7 @@ def test_weights_keep_the_size_of_their_data() -> None:
             assert abs(weights.mean()) < 5 * wanted / math.sqrt(weights.size), node.name
 
 
-RELUS = {"resnet8": 7, "ds_cnn": 9, "mobilenet_v1": 27, "autoencoder": 9, "resnet18": 17}
+RELUS = {"resnet8": 7, "ds_cnn": 9, "mobilenet_v1": 27, "autoencoder": 9, "resnet18": 17, "resnet50": 49}
 """One behind each layer but the last, and in a residual block one behind its sum in place of the second layer's."""
 
 
