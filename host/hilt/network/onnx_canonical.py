@@ -11,7 +11,7 @@ import numpy as np
 
 from hilt.network.onnx_affine import fold_affine
 from hilt.network.onnx_clips import clip_hard_sigmoids
-from hilt.network.onnx_cut_joins import cut_before_joining
+from hilt.network.onnx_cut_joins import cut_at_once, cut_before_joining
 from hilt.network.onnx_functions_first import functions_first
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode, infer_shapes, new_constant, reshape_node
 from hilt.network.onnx_layouts import cancel_layouts
@@ -63,6 +63,7 @@ def canonicalise(graph: OnnxGraph) -> None:
     look_up_one_hot(graph)
     part_joined(graph)
     cut_before_joining(graph)
+    cut_at_once(graph)
     functions_first(graph)
     activate_before_shuffle(graph)
     cancel_layouts(graph)

@@ -1,6 +1,7 @@
 """Slices along the axis of a Concat, taken of its operands: the joined tensor is made in its last size at once.
 
-Where channels are cut in whole blocks, VTA takes the Slice as an address; that one stays.
+A Slice of what another one leaves is one of both. Where channels are cut in whole blocks, VTA takes the Slice as an
+address; that one stays.
 """
 
 from __future__ import annotations
@@ -27,6 +28,51 @@ def cut_before_joining(graph: OnnxGraph) -> None:
     graph.remove_unused()
 
 
+def cut_at_once(graph: OnnxGraph) -> None:
+    """Rewrite in place: a Slice that alone reads a Slice becomes one that cuts the axes of both."""
+    changed = True
+    while changed:
+        producers, consumers = graph.producers(), graph.consumers()
+        changed = False
+        for place, node in enumerate(graph.nodes):
+            maker = producers.get(node.inputs[0]) if node.op == "Slice" and not node.domain else None
+            alone = maker is not None and len(consumers[node.inputs[0]]) == 1 and node.inputs[0] not in graph.outputs
+            both = _both(graph, node, maker) if maker is not None and alone else None
+            if both is not None:
+                graph.nodes[place], changed = both, True
+                break
+    graph.remove_unused()
+
+
+def _both(graph: OnnxGraph, node: OnnxNode, maker: OnnxNode) -> OnnxNode | None:
+    """Return the Slice of two, one behind the other; None if they stay."""
+    if maker.op != "Slice" or maker.domain:
+        return None
+    source = maker.inputs[0]
+    first = _ranges(graph, maker, graph.shape(source))
+    second = _ranges(graph, node, graph.shape(node.inputs[0]))
+    if not first or not second or _is_address(first, graph.shape(source)):
+        return None
+    parts = dict(first)
+    for axis, (start, end) in second.items():
+        begin = first[axis][0] if axis in first else 0
+        parts[axis] = begin + start, begin + end
+    axes = sorted(parts)
+    bounds = [
+        new_constant(graph, f"{node.name}.{key}", np.array(values, np.int64))
+        for key, values in (
+            ("starts", [parts[axis][0] for axis in axes]), ("ends", [parts[axis][1] for axis in axes]), ("axes", axes)
+        )
+    ]  # fmt: skip
+    return OnnxNode(node.name, "Slice", [source, *bounds], list(node.outputs))
+
+
+def _is_address(ranges: Mapping[int, tuple[int, int]], shape: tuple[int, ...]) -> bool:
+    """Tell whether whole blocks of channels alone are cut."""
+    start, end = ranges.get(1, (1, 0))
+    return set(ranges) == {1} and start % _BLOCK == 0 and (end % _BLOCK == 0 or end == shape[1])
+
+
 def _cut(graph: OnnxGraph, node: OnnxNode, maker: OnnxNode) -> list[OnnxNode] | None:
     """Return Slices of the operands that the range cuts, and the Concat of the parts; None if the Slice stays."""
     if maker.op != "Concat" or maker.domain:
@@ -36,10 +82,9 @@ def _cut(graph: OnnxGraph, node: OnnxNode, maker: OnnxNode) -> list[OnnxNode] | 
     ranges = _ranges(graph, node, shape)
     if set(ranges) != {axis}:
         return None
-    start, end = ranges[axis]
-    if axis == 1 and start % _BLOCK == 0 and (end % _BLOCK == 0 or end == shape[1]):
+    if _is_address(ranges, shape):
         return None
-    made, kept = _cut_operands(graph, node, maker, axis, (start, end))
+    made, kept = _cut_operands(graph, node, maker, axis, ranges[axis])
     if len(kept) < 2:  # the Slice of one operand alone
         return [OnnxNode(node.name, "Slice", [*made[0].inputs], list(node.outputs))] if made else None
     return [*made, OnnxNode(node.name, "Concat", kept, list(node.outputs), {"axis": axis})]

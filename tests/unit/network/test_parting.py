@@ -150,3 +150,18 @@ def test_other_slices_are_taken_of_the_joined_tensor(change: str) -> None:
     graph = canonical(model)
     (cut_node,) = (node for node in graph.nodes if node.op == "Slice")
     assert cut_node.inputs[0] == "j"
+
+
+@pytest.mark.parametrize("change", ["", "the same axis", "two readers", "an output", "whole blocks", "steps"])
+def test_a_slice_of_a_slice_cuts_both_axes(change: str) -> None:
+    first, one = cut("part", "n", 16 if change == "whole blocks" else 15, 32, 1)
+    second, other = cut("last", "part", 1, -1, 1 if change == "the same axis" else 3)
+    if change == "steps":
+        second.input.append("two")
+        other |= {"two": np.array([2], np.int64)}
+    nodes = [helper.make_node("Neg", ["x"], ["n"]), first, second, helper.make_node("Abs", ["last"], ["y"])]
+    if change == "two readers":
+        nodes.append(helper.make_node("Exp", ["part"], ["e"]))
+    outputs = {"two readers": ("y", "e"), "an output": ("y", "part")}.get(change, ("y",))
+    found = operators(model_of(nodes, {"x": (1, 40, 2, 5)}, one | other, outputs))
+    assert found["Slice"] == (1 if change in ("", "the same axis") else 2)
