@@ -26,6 +26,7 @@ def functions_first(graph: OnnxGraph) -> None:
         else:
             nodes.append(node)
     graph.nodes = nodes
+    graph.name_apart()
     graph.remove_unused()
 
 
@@ -36,6 +37,7 @@ class _Mover:
         self._graph, self._node = graph, node
         self._producers, self._readers = graph.producers(), graph.consumers()
         self.nodes: list[OnnxNode] = []
+        self._results: dict[tuple[str, int | None], str] = {}
         self.axis: int | None = None
         """Along which the function computes; None for each element alone."""
         if node.op in _ALONG_AXIS and not node.domain:
@@ -88,8 +90,10 @@ class _Mover:
         self._add("joined", "Concat", parts, result, {"axis": place})
 
     def _function(self, name: str, axis: int | None) -> str:
-        """Add the function of a tensor; return its result."""
-        made = self._new(f"{name}.{self._node.op}", self._graph.shape(name))
+        """Add the function of a tensor, once; return its result."""
+        if (name, axis) in self._results:
+            return self._results[name, axis]
+        made = self._results[name, axis] = self._new(f"{name}.{self._node.op}", self._graph.shape(name))
         if self.can_move(name, axis):
             self.write(name, axis, made)
             return made
