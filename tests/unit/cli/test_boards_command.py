@@ -92,7 +92,7 @@ def test_an_added_board_has_what_was_said_and_no_more(
 def test_a_board_whose_key_is_not_confirmed_is_not_there(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(name: str) -> None:
         assert entry(home, name)["host"] == "host", "the key is asked for by its entry"
-        raise UnknownHostKeyError("desk", "key", "fingerprint")
+        raise UnknownHostKeyError("host", 22, "ssh-ed25519 AAAA", "SHA256:abc")
 
     monkeypatch.setattr(host_keys, "confirm_host_key", refuse)
     assert hilt(["boards", "add", "desk", "pi@host", "--bitstream", "pynq"]) == 3
