@@ -26,7 +26,7 @@ _FOLDER, _ENDING = "commands", ".jsonl"
 _LEAST_SECONDS = 1.0
 """Shorter times are not shown."""
 _WRITE_SECONDS = 0.25
-"""Seconds between two lines of one phase, at least."""
+"""Seconds between two lines of one phase and count, at least."""
 _MOST_BYTES = 64 * 1024
 """A file that has grown so long is begun anew."""
 _MOST_LINE = 2048
@@ -83,7 +83,7 @@ class CommandFile:
     def __init__(self, home: Path) -> None:
         self._path = home / _FOLDER / f"{uuid4().hex}{_ENDING}"
         self._file: IO[bytes] | None = None
-        self._phase, self._written = "", 0.0
+        self._work, self._written = ("", 0), 0.0
 
     def __enter__(self) -> CommandFile:
         hidden = self._path.with_suffix(".new")
@@ -102,11 +102,11 @@ class CommandFile:
             self._file.close()
 
     def put(self, progress: CommandProgress) -> None:
-        """Write a line for a new phase, and for the same one where the last line is old enough."""
-        now = time.monotonic()
-        if self._file is None or (progress.phase == self._phase and now - self._written < _WRITE_SECONDS):
+        """Write a line for a new phase or count, and for the same ones where the last line is old enough."""
+        now, work = time.monotonic(), (progress.phase, progress.count)
+        if self._file is None or (work == self._work and now - self._written < _WRITE_SECONDS):
             return
-        self._phase, self._written = progress.phase, now
+        self._work, self._written = work, now
         values = {
             name: value[:_MOST_TEXT] if isinstance(value, str) else value for name, value in asdict(progress).items()
         }

@@ -50,6 +50,16 @@ def test_others_see_a_command_until_it_ends(tmp_path: Path) -> None:
     assert live_commands(tmp_path) == [] and not list((tmp_path / "commands").iterdir())
 
 
+def test_the_count_of_a_phase_that_has_just_begun_is_seen(tmp_path: Path) -> None:
+    """A phase begins without its count, which follows at once; the first inference may take a minute then."""
+    with CommandFile(tmp_path) as file:
+        file.put(CommandProgress("run net.hilt", "", "running", 7.0))
+        file.put(CommandProgress("run net.hilt", "", "running", 7.0, 0, 40, "inferences"))
+        file.put(CommandProgress("run net.hilt", "", "running", 7.0, 1, 40, "inferences"))
+        (found,) = live_commands(tmp_path)
+        assert (found.done, found.count) == (0, 40), "the second count comes too soon"
+
+
 @pytest.mark.slow
 def test_a_killed_command_is_seen_no_more(tmp_path: Path) -> None:
     words = [sys.executable, "-c", _PROGRAM, str(tmp_path)]
