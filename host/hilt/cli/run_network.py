@@ -236,11 +236,17 @@ def chain_text(figures: Profile) -> str:
 
 
 def telling(work: CommandWork) -> Listen:
-    """Return a listener to a board: its way to the first inference is the phase of `work`, its faults are printed."""
+    """Return a listener to a board: its way to the first inference is the phase of `work`, its faults are printed.
+
+    What it waits for stays the phase while it tries again and again.
+    """
+    waits = False
 
     def listen(event: BoardEvent) -> None:
-        if event.state == "connecting":
+        nonlocal waits
+        if event.state == "connecting" and (event.detail or not waits):
             work.begin(f"connecting to {event.board}{': ' if event.detail else ''}{event.detail}")
+            waits = event.detail.startswith("waiting: ")
         tell(event)
 
     return listen

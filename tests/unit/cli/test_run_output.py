@@ -162,3 +162,12 @@ def test_a_connection_without_a_detail_is_a_phase_of_its_own() -> None:
     begun: list[str] = []
     telling(SimpleNamespace(begin=begun.append))(BoardEvent("desk", BoardState.CONNECTING, "", 0.0))  # type: ignore[arg-type]
     assert begun == ["connecting to desk"]
+
+
+def test_what_is_waited_for_stays_the_phase_while_it_is_tried_again() -> None:
+    begun: list[str] = []
+    listen = telling(SimpleNamespace(begin=begun.append))  # type: ignore[arg-type]
+    for detail in ("preparing its bitstream", "", "waiting: in use by ada", "", "", "waiting: in use by bob", ""):
+        listen(BoardEvent("desk", BoardState.CONNECTING, detail, 0.0))
+    details = [words.removeprefix("connecting to desk") for words in begun]
+    assert details == [": preparing its bitstream", "", ": waiting: in use by ada", ": waiting: in use by bob"]
