@@ -218,15 +218,25 @@ def node_work(graph: Graph, node: Node) -> StepWork:
     op = "Where by one" if node.op == "Where" and _is_of_one(graph, node.inputs[0]) else node.op
     moved = _moved_bytes((*inputs, *outputs), constants)
     if node.op in _RECURRENT and len(constants) > 1:
-        recurrence = constants[1]  # (directions, gates * hidden, hidden)
-        elements = math.prod(inputs[0].shape[:2]) * recurrence.shape[0] * recurrence.shape[2]
-        op = f"{node.op} int8" if recurrence.dtype == "int8" else node.op
-        if recurrence.nbytes > _SMALLEST_CACHE:  # it is read again for each step
-            moved += recurrence.nbytes * (int(inputs[0].shape[0]) - 1)
+        op, elements, again = _recurrence(node.op, inputs[0].shape, constants[1])
+        moved += again
     shapes = [tuple(tensor.shape) for tensor in inputs]
     counted = elements * len(constants[0]) if node.op == "counted_sum" else 0
     macs = counted or graph.macs(node) or _float_macs(node, shapes, constants, elements)
     return StepWork(op, elements * _window(node), moved, macs, parts=_parts(node, shapes, op.endswith(" int8")))
+
+
+def _recurrence(op: str, shape: Sequence[int], weights: NDArray[Any]) -> tuple[str, int, int]:
+    """Return a recurrent operator's name in the table, its elements, and the bytes that its later steps read again.
+
+    Args:
+        op: The operator.
+        shape: Of its data: steps, batch, inputs.
+        weights: Of the state: (directions, gates * hidden, hidden).
+    """
+    elements = math.prod(shape[:2]) * weights.shape[0] * weights.shape[2]
+    again = int(weights.nbytes) * (int(shape[0]) - 1) if weights.nbytes > _SMALLEST_CACHE else 0
+    return f"{op} int8" if weights.dtype == "int8" else op, elements, again
 
 
 def _is_of_one(graph: Graph, name: str) -> bool:
@@ -256,14 +266,19 @@ def _parts(node: Node, shapes: Sequence[tuple[int, ...]], int8: bool) -> int:
     if node.op in _ON_ONE_CORE or not shapes:
         return 1
     if node.op in _RECURRENT:
-        outer = 2 if node.attributes.get("direction") == "bidirectional" else 1
-        if node.op == "LSTM" and int8 and outer == 1 and shapes[0][0] * shapes[0][1] == 1:
-            outer = MOST_THREADS  # the units of the only step
+        outer = _recurrent_parts(node, shapes[0], int8)
     elif node.op in ("MatMul", "Gemm") and shapes[0]:
         outer = next((size for size in shapes[0][:-1] if size > 1), 1)
     elif node.op in ("conv2d", "Conv") and int(node.attributes.get("groups", node.attributes.get("group", 1))) > 1:
         outer = 1
     return min(max(outer, 1), MOST_THREADS)
+
+
+def _recurrent_parts(node: Node, shape: Sequence[int], int8: bool) -> int:
+    if node.attributes.get("direction") == "bidirectional":
+        return 2
+    only_step = shape[0] * shape[1] == 1
+    return MOST_THREADS if node.op == "LSTM" and int8 and only_step else 1  # the units of the only step
 
 
 def _float_macs(node: Node, shapes: Sequence[tuple[int, ...]], constants: Sequence[NDArray[Any]], elements: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -203,16 +204,23 @@ def _known_outputs(graph: OnnxGraph, node: OnnxNode) -> list[NDArray[Any]] | Non
         return None
     if node.op in ("Shape", "Size"):
         return _known_sizes(graph, node)
-    if any(name and name not in graph.constants for name in node.inputs) or node.op not in operators.OPERATORS:
-        return None
-    declared = graph.shapes.get(node.outputs[0])
-    if declared is not None and np.prod([size or 1 for size in declared]) > _MAX_ELEMENTS:
+    if not _is_of_constants(graph, node) or node.op not in operators.OPERATORS or _is_large(graph, node):
         return None
     inputs = [graph.constants[name] if name else None for name in node.inputs]
     try:
         return operators.run(node.op, inputs, node.attributes)
     except (ValueError, IndexError, KeyError, TypeError) as error:
         raise OnnxError(f"node {node.label} cannot be computed from its constants: {error}") from error
+
+
+def _is_of_constants(graph: OnnxGraph, node: OnnxNode) -> bool:
+    return all(not name or name in graph.constants for name in node.inputs)
+
+
+def _is_large(graph: OnnxGraph, node: OnnxNode) -> bool:
+    """Tell whether a node's first result is declared too large to be kept as a constant."""
+    declared = graph.shapes.get(node.outputs[0])
+    return declared is not None and math.prod(size or 1 for size in declared) > _MAX_ELEMENTS
 
 
 def _known_sizes(graph: OnnxGraph, node: OnnxNode) -> list[NDArray[Any]] | None:

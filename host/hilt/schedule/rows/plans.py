@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -159,12 +159,16 @@ def _counts_of(geometry: Geometry) -> list[int]:
         len(rows) * len(columns),
         max((span.count for span in rows), default=0) * max((span.count for span in columns), default=0),
         sum(span.count for span in rows) * sum(span.count for span in columns),
-        sum(span.products for span in geometry.row_shapes) * sum(span.products for span in geometry.column_shapes),
-        sum(_run_taps(span) for span in geometry.row_shapes) * sum(span.products for span in geometry.column_shapes),
-        sum(span.products for span in rows) * sum(span.products for span in columns),
+        _products(geometry.row_shapes) * _products(geometry.column_shapes),
+        sum(_run_taps(span) for span in geometry.row_shapes) * _products(geometry.column_shapes),
+        _products(rows) * _products(columns),
         sum(len(span.runs) for span in rows) * len(columns),
         sum(length for span in rows for _, length in span.runs) * len(columns),
     ]
+
+
+def _products(spans: Iterable[Span]) -> int:
+    return sum(span.products for span in spans)
 
 
 def _run_taps(span: Span) -> int:
