@@ -16,7 +16,7 @@ from hilt.network.quantize.centre import centred
 from hilt.network.quantize.quantizer import quantise
 from hilt.network.quantize.regions import Regions, find_regions
 from hilt.network.quantize.scales import initial_scales
-from hilt.network.quantize.shifts import Shift, choose_shifts
+from hilt.network.quantize.shifts import Shift, WeightLosses, choose_shifts
 from hilt.network.quantize.statistics import observe, signal_to_noise
 from hilt.network.reference import evaluate
 
@@ -189,3 +189,46 @@ def test_an_output_far_from_zero_has_all_steps_where_its_values_are() -> None:
     (feeds,) = images(1, 7)
     wanted = Runner(result.model, ["y"]).run(feeds)["y"]
     np.testing.assert_allclose(evaluate(result.graph, feeds)[result.graph.outputs[0]], wanted, atol=1e-5)
+
+
+GATED = network(
+    ("HardSwish", ["s"], "h"), ("GlobalAveragePool", ["h"], "a"), ("Conv", ["a", "v", "b"], "g"),
+    ("Sigmoid", ["g"], "o"), ("Mul", ["h", "o"], "n"), ("Conv", ["n", "v"], "c"), ("Add", ["c", "n"], "t"), LAST,
+)  # fmt: skip
+
+
+def test_what_is_added_averaged_or_gated_has_one_factor() -> None:
+    graph, regions, shifts, made = parts(GATED)
+    factors = {shifts[name].factor for name in ("h", "a", "n", "t")}
+    assert len(factors) == 1 and factors != {1.0}
+    assert made is not None
+    (feeds,) = images(1, 7)
+    wanted, given = Runner(graph, ["y"]).run(feeds)["y"], Runner(made, ["y"]).run(feeds)["y"]
+    np.testing.assert_allclose(given, wanted, atol=0.01 * np.abs(wanted).max())
+    assert len(find_regions(made).layers) == len(regions.layers)
+    assert quantise(graph, Calibration(images(SAMPLES, 0)), search=False).agreement.unexplained == 0
+
+
+def test_a_mean_of_centred_values_lacks_their_constant() -> None:
+    """The mean of 6 x 6 is written as one of 8 x 8 with zeros beside them, which have no constant."""
+    graph, _, shifts, made = parts(network(("Relu", ["s"], "r"), ("GlobalAveragePool", ["r"], "t"), LAST))
+    assert shifts["r"].taken > 0 and made is not None
+    np.testing.assert_allclose(shifts["t"].taken, shifts["r"].taken * 36 / 64)
+    (feeds,) = images(1, 7)
+    wanted, given = Runner(graph, ["y"]).run(feeds)["y"], Runner(made, ["y"]).run(feeds)["y"]
+    np.testing.assert_allclose(given, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_no_constant_is_taken_off_what_a_mean_pads() -> None:
+    padded = {"kernel_shape": [2, 2], "pads": [1, 1, 0, 0], "count_include_pad": 1}
+    _, _, shifts, _ = parts(network(("Relu", ["s"], "r"), ("AveragePool", ["r"], "t", padded), LAST))
+    assert not shifts["r"].taken.any()
+
+
+def test_a_factor_spares_the_weights() -> None:
+    """Weights that fill int8 as they are would lose a bit by a factor just above 1."""
+    weights = np.linspace(-127, 127, 255, dtype=np.float32) / 128
+    graph = canonical(network(("Relu", ["s"], "t"), LAST))
+    graph.constants["full"] = weights
+    losses = WeightLosses(graph)
+    assert losses.of("full", 1.0) == losses.of("full", 4.0) < 1e-9 < losses.of("full", 2**0.25)

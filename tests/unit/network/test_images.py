@@ -73,7 +73,8 @@ def test_layout_mean_and_scale_are_one_look_up(layout: str, last: bool, tmp_path
     given = images if layout == "nhwc" else images.transpose(0, 3, 1, 2)
     graph = quantised(tmp_path, model(last), given, "--layout", layout)
     found = [node.op for node in graph.nodes]
-    assert found[0] == "pixel_table" and set(found[1:-2]) <= {"transpose"} and found[-2:] == ["conv2d", "dequantize"]
+    assert found[0] == "pixel_table" and set(found[1:-2]) <= {"transpose"} and found[-2] == "conv2d"
+    assert found[-1] in ("dequantize", "table"), "the output's floats"
     (first,) = [node for node in graph.nodes if node.op == "pixel_table"]
     scale = graph.tensors[first.outputs[0]].scale
     floats = (np.arange(256, dtype=np.float32)[None] - np.float32(MEAN)[:, None]) / np.float32(SCALE)[:, None]

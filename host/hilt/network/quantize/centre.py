@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant
 from hilt.network.quantize.qdq import Scales
 from hilt.network.quantize.regions import LayerRegion, Regions
-from hilt.network.quantize.shifts import Shift, choose_shifts, restored_readers
+from hilt.network.quantize.shifts import Shift, choose_shifts, following, restored_readers
 from hilt.network.quantize.statistics import TensorStatistics
 
 
@@ -47,7 +47,7 @@ def _shifted(graph: OnnxGraph, regions: Regions, shifts: Mapping[str, Shift]) ->
     copies = dict(zip(map(id, graph.nodes), made.nodes, strict=True))
     producers = made.producers()
     outputs = {layer.output: layer for layer in regions.layers}
-    restored = restored_readers(graph, regions)
+    restored, follow = restored_readers(graph, regions), following(graph, regions)
     for layer in regions.layers:
         _shift_layer(made, layer, copies[id(layer.node)], shifts)
     for name, shift in shifts.items():
@@ -55,7 +55,7 @@ def _shifted(graph: OnnxGraph, regions: Regions, shifts: Mapping[str, Shift]) ->
             continue
         if name in outputs:
             _shift_clips(made, name, shift, producers)
-        elif name not in regions.moved:
+        elif name not in regions.moved and name not in follow:
             _shift_results(made, producers[name], name, shift)
         readers = [node for node in graph.nodes if node.outputs[0] in restored[name] and name in node.inputs]
         if readers or name in graph.outputs:

@@ -12,15 +12,23 @@ from hilt.network.elementwise import expression, results, root_of
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode
 from hilt.network.quantize.qdq import Scales
 from hilt.network.quantize.regions import Regions
-from hilt.network.quantize.statistics import TensorStatistics
+from hilt.network.quantize.statistics import TensorStatistics, least_loss
 
 _NONE, _UNIFORM, _BY_CHANNEL = range(3)
 """What readers allow to be taken off a tensor: nothing, one constant, or one for each channel."""
+POOLS = ("AveragePool", "GlobalAveragePool")
+"""Operators that average, whose results have the factor and the constant of what they read."""
+_ROUNDS = 2
+_WEIGHTS_SHARE = 0.4
+"""How much the error of weights counts beside that of tensors: rounding by effect, and biases, make up for some."""
+_MOST_WEIGHTS = 1 << 14
+"""Weights of a layer, evenly spread, whose error is computed."""
 _LARGEST_EXCESS = 1.1
 """Channels that are centred may exceed int8's range by a tenth, which is clipped."""
 _LEAST_GAIN = 0.8
 """A group is changed if that leaves so much of its error at most."""
-_STEPS = 2.0 ** (np.arange(-6, 13) / -8)
+_FRACTIONS = 8
+_STEPS = 2.0 ** (np.arange(-6, 13) / -_FRACTIONS)
 """Steps that are tried, by the one that serves best without a change; whole octaves alone where no factor passes."""
 _GRID = 4096
 """Places at which an expression is computed to find where it is flat."""
@@ -84,19 +92,57 @@ class _Chooser:
         self._tensors = set(regions.tensors)
         self._roots = expression_roots(graph, self._tensors, self._made)
         self._restored = restored_readers(graph, regions)
+        self._following = following(graph, regions)
         self._freedoms: dict[str, int] = {}
+        self._factors: dict[str, float] = {}
+        """By group, as far as they are chosen."""
+        self._weights = WeightLosses(graph)
 
     def choose(self) -> dict[str, Shift]:
         for name in reversed(self._regions.tensors):
             self._freedoms[name] = self._freedom(name)
-        shifts: dict[str, Shift] = {}
-        for group in dict.fromkeys(self._regions.groups.values()):
-            shifts.update(self._of_group(group))
+        shifts = self._made_shifts()
         for name in self._regions.tensors:
-            if name not in shifts:
-                moved = name in self._regions.moved
-                shifts[name] = self._moved(self._producers[name], shifts) if moved else _NO_SHIFT
+            if name in self._regions.moved or name in self._following:
+                shifts[name] = self._followed(name, shifts)
+            shifts.setdefault(name, _NO_SHIFT)
         return shifts
+
+    def _made_shifts(self) -> dict[str, Shift]:
+        """Return the shifts of the tensors that are no mere results of others, each class in turn, a second time."""
+        classes = [_Class(tuple(groups), *self._tried(groups, scalable)) for groups, scalable in self._classes()]
+        found: dict[tuple[str, ...], dict[str, Shift]] = {}
+        for _ in range(_ROUNDS):
+            for each in classes:
+                factor = self._best(each)
+                self._factors.update(dict.fromkeys(each.groups, factor or 1.0))
+                found[each.groups] = each.tried[factor][1] if factor else {}
+        return {name: shift for shifts in found.values() for name, shift in shifts.items()}
+
+    def _classes(self) -> Iterator[tuple[list[str], bool]]:
+        """Yield the groups that have one factor, those of tensors that are added, say; tell whether they can have one.
+
+        Where they cannot, each group is a class by itself.
+        """
+        groups = self._regions.groups
+        homes = {group: group for group in groups.values()}
+        for first, second in self._pairs():
+            old, new = homes[groups[first]], homes[groups[second]]
+            homes = {group: new if home == old else home for group, home in homes.items()}
+        for home in dict.fromkeys(homes.values()):
+            together = [group for group in homes if homes[group] == home]
+            if all(self._takes_factor(name) for group in together for name in self._regions.members(group)):
+                yield together, True
+            else:
+                yield from (([group], False) for group in together)
+
+    def _pairs(self) -> Iterator[tuple[str, str]]:
+        """Yield the pairs of tensors that have one factor."""
+        for layer in self._regions.layers:
+            if layer.residual:
+                yield layer.output, layer.residual
+        for name, sources in self._following.items():
+            yield from ((name, source) for source in sources)
 
     def _freedom(self, name: str) -> int:
         """Return what the readers of a tensor allow to be taken off it; for the caller it is added again."""
@@ -111,9 +157,20 @@ class _Chooser:
             return _UNIFORM
         if reader.op == "Add" and self._is_residual(reader, name):
             return _BY_CHANNEL
-        if reader.outputs[0] not in self._regions.moved:
-            return _NONE
-        return self._let_by_move(reader, self._freedoms[reader.outputs[0]])
+        further = self._freedoms.get(reader.outputs[0], _NONE)
+        if reader.op in POOLS and reader.outputs[0] in self._following:
+            return further if self._share(reader) else _NONE
+        return self._let_by_move(reader, further) if reader.outputs[0] in self._regions.moved else _NONE
+
+    def _share(self, pool: OnnxNode) -> float:
+        """Return the mean that an average makes of ones, 0 if it is not the same everywhere."""
+        padded = any(pool.attributes.get("pads", ()))
+        if not padded:
+            return 0.0 if pool.attributes.get("ceil_mode", 0) else 1.0
+        image, kernel = self._graph.shape(pool.inputs[0])[2:], pool.attributes["kernel_shape"]
+        pads = np.add(*np.split(np.array(pool.attributes["pads"]), 2))
+        whole = np.array_equal(image + pads, kernel) and pool.attributes.get("count_include_pad", 0)
+        return float(np.prod(image) / np.prod(kernel)) if whole else 0.0
 
     def _let_by_move(self, reader: OnnxNode, further: int) -> int:
         """Return what a moving operator allows if its readers allow so much."""
@@ -131,42 +188,75 @@ class _Chooser:
             layer.residual == name and layer.node.outputs[0] == other for layer in self._regions.layers
         )
 
-    def _of_group(self, group: str) -> dict[str, Shift]:
-        """Return the shifts of the tensors that are made in a group, all with one factor; none if they do not serve."""
-        members = self._regions.members(group)
-        names = [name for name in members if name not in self._regions.moved]
-        scalable = all(self._takes_factor(name) for name in members)
-        if not self._may_change(names, scalable):
-            return {}
-        step, flat = 2.0 ** -self._scales.groups[group], {name: self._flat_ends(name) for name in names}
-        least = _LEAST_GAIN * sum(_error(self._statistics[name].values, _flattened(flat[name]), step) for name in names)
-        best: dict[str, Shift] = {}
-        for finer, factor in _steps(step, scalable):
-            tried = {name: self._shift(name, flat[name], finer) for name in names}
-            error = sum(each for _, each in tried.values())
-            if error < least:
-                least, best = error, {name: replace(shift, factor=factor) for name, (shift, _) in tried.items()}
-        return best
+    def _made_in(self, group: str) -> list[str]:
+        """Return the tensors of a group that no operator moves."""
+        return [name for name in self._regions.members(group) if name not in self._regions.moved]
 
-    def _may_change(self, names: Collection[str], scalable: bool) -> bool:
-        """Tell whether the makers and readers of a group's tensors let all of them be shifted, or scaled."""
-        made = all(name in self._made or name in self._roots for name in names)
-        return made and (scalable or all(self._freedoms[name] != _NONE for name in names))
+    def _tried(
+        self, groups: Sequence[str], scalable: bool
+    ) -> tuple[float, dict[float, tuple[float, dict[str, Shift]]]]:
+        """Return the error of groups as they are, and that with each factor, with the shifts that go with it."""
+        names = [name for group in groups for name in self._made_in(group)]
+        free = scalable or all(self._freedoms[name] != _NONE for name in names)
+        if not free or not all(self._is_made(name) for name in names):
+            return 0.0, {}
+        least, tried = 0.0, dict[float, tuple[float, dict[str, Shift]]]()
+        for group in groups:
+            step = 2.0 ** -self._scales.groups[group]
+            flat = {each: self._flat_ends(each) for each in self._made_in(group)}
+            least += sum(_error(self._statistics[each].values, _flattened(ends), step) for each, ends in flat.items())
+            for factor, finer in _steps(step, scalable).items():
+                error, shifts = min((self._in_steps(flat, each, factor) for each in finer), key=lambda each: each[0])
+                before = tried.get(factor, (0.0, {}))
+                tried[factor] = before[0] + error, before[1] | shifts
+        return least, tried
+
+    def _best(self, each: _Class) -> float | None:
+        """Return the factor of a class that loses least; None if no shift serves."""
+        errors = {
+            factor: error + self._loss_of_weights(each.groups, factor) for factor, (error, _) in each.tried.items()
+        }
+        factor = min(errors, key=lambda tried: errors[tried], default=None)
+        bound = _LEAST_GAIN * each.least + self._loss_of_weights(each.groups, 1.0)
+        return None if factor is None or errors[factor] >= bound else factor
+
+    def _in_steps(
+        self, flat: Mapping[str, tuple[float, float]], step: float, factor: float
+    ) -> tuple[float, dict[str, Shift]]:
+        """Return the error of a group's tensors in steps of a size, and their shifts."""
+        found = {name: self._shift(name, ends, step) for name, ends in flat.items()}
+        shifts = {name: replace(shift, factor=factor) for name, (shift, _) in found.items()}
+        return sum(error for _, error in found.values()), shifts
+
+    def _is_made(self, name: str) -> bool:
+        """Tell whether what makes a tensor can shift it, or shifts it as its sources are."""
+        return name in self._made or name in self._roots or name in self._following
 
     def _takes_factor(self, name: str) -> bool:
-        """Tell whether the maker of a tensor and its readers can take up a factor; one that adds tensors cannot."""
-        if name in self._made and self._made[name].residual:
-            return False
-        readers = self._consumers.get(name, [])
-        return all(self._takes_up(reader, name) for reader in readers)
+        """Tell whether the maker of a tensor and its readers can take up a factor."""
+        return (self._is_made(name) or name in self._regions.moved) and all(
+            self._takes_up(reader, name) for reader in self._consumers.get(name, [])
+        )
 
     def _takes_up(self, reader: OnnxNode, name: str) -> bool:
-        layer = self._layers.get(id(reader))
+        layer, result = self._layers.get(id(reader)), reader.outputs[0]
         if layer is not None:
             return name == layer.data and _is_plain(reader)
-        if reader.outputs[0] in self._restored.get(name, ()):
+        if result in self._restored.get(name, ()) or name in self._following.get(result, ()):
             return True
-        return reader.outputs[0] in self._regions.moved and not self._reads_constants(reader)
+        if reader.op == "Add" and self._is_residual(reader, name):
+            return True
+        return result in self._regions.moved and not self._reads_constants(reader)
+
+    def _loss_of_weights(self, groups: Collection[str], factor: float) -> float:
+        """Return the error of the weights that take up a factor of groups, beside the factors of the others."""
+        total = 0.0
+        for layer in self._regions.layers:
+            ends = [self._regions.groups[name] for name in (layer.output, layer.data)]
+            if (ends[0] in groups) != (ends[1] in groups):
+                made, read = (factor if end in groups else self._factors.get(end, 1.0) for end in ends)
+                total += _WEIGHTS_SHARE * self._weights.of(layer.node.inputs[1], made / read)
+        return total
 
     def _reads_constants(self, reader: OnnxNode) -> bool:
         return reader.op == "Concat" and bool(self._graph.constants.keys() & set(reader.inputs))
@@ -180,7 +270,7 @@ class _Chooser:
             step: The size.
         """
         found, freedom = self._statistics[name], self._freedoms[name]
-        if freedom == _NONE:
+        if freedom == _NONE or name in self._following:
             return _flattened(flat), _error(found.values, _flattened(flat), step)
         if self._is_linear(name) and freedom == _BY_CHANNEL and found.lows.ndim == 1:
             taken, widest = np.rint((found.lows + found.highs) / 2 / step) * step, (found.highs - found.lows).max()
@@ -219,10 +309,15 @@ class _Chooser:
     def _exponent(self, name: str) -> int:
         return self._scales.groups[self._regions.groups[name]]
 
-    def _moved(self, maker: OnnxNode, shifts: Mapping[str, Shift]) -> Shift:
-        """Return the shift of a tensor that an operator moves."""
-        parts = [shifts.get(name, _NO_SHIFT) for name in self._graph.computed_inputs(maker)]
-        taken = parts[0].taken
+    def _followed(self, name: str, shifts: Mapping[str, Shift]) -> Shift:
+        """Return the shift of a tensor that an operator moves, averages, adds or multiplies by a gate."""
+        maker = self._producers[name]
+        parts = [shifts.get(source, _NO_SHIFT) for source in self._graph.computed_inputs(maker)]
+        if name in self._following:
+            parts = [shifts[source] for source in self._following[name]]
+        taken = parts[0].taken if maker.op not in ("Add", "Mul") else np.zeros(())
+        if maker.op in POOLS:
+            taken = taken * self._share(maker)
         if maker.op == "Concat":
             taken = self._joined([part.taken for part in parts], maker)
         return Shift(taken, parts[0].factor)
@@ -232,6 +327,33 @@ class _Chooser:
             return np.zeros(())
         sizes = [self._graph.shape(name)[1] for name in concat.inputs]
         return np.concatenate([np.broadcast_to(*pair) for pair in zip(parts, sizes, strict=True)])
+
+
+@dataclass(frozen=True)
+class _Class:
+    """Groups of one factor: their error as they are, and by factor that of the best shifts, with these."""
+
+    groups: tuple[str, ...]
+    least: float
+    tried: dict[float, tuple[float, dict[str, Shift]]]
+
+
+class WeightLosses:
+    """The errors of weights in int8 with one scale that is a power of two, if they are multiplied by a factor."""
+
+    def __init__(self, graph: OnnxGraph) -> None:
+        self._graph = graph
+        self._known: dict[tuple[str, int], float] = {}
+
+    def of(self, name: str, factor: float) -> float:
+        """Return the power of the error by that of the weights; octaves of the factor do not matter."""
+        key = name, round(_FRACTIONS * np.log2(factor)) % _FRACTIONS
+        if key not in self._known:
+            values = self._graph.constants[name].reshape(-1)
+            some = values[:: max(values.size // _MOST_WEIGHTS, 1)] * np.float32(factor)
+            some = np.append(some, np.abs(values).max(initial=0) * np.float32(factor))
+            self._known[key] = least_loss(some)
+        return self._known[key]
 
 
 def expression_roots(graph: OnnxGraph, tensors: Collection[str], made: Collection[str]) -> dict[str, str]:
@@ -270,12 +392,25 @@ def _residual_sums(graph: OnnxGraph, regions: Regions) -> list[str]:
     ]
 
 
-def _steps(step: float, scalable: bool) -> Iterator[tuple[float, float]]:
-    """Return the steps to try in place of one, each with the factor that makes it a power of two."""
+def following(graph: OnnxGraph, regions: Regions) -> dict[str, tuple[str, ...]]:
+    """Return for the results of int8 averages, sums and products the tensors whose factor they have."""
+    found: dict[str, tuple[str, ...]] = dict(regions.adds)
+    for name, (first, second) in regions.products.items():
+        whole = graph.shape(first) == graph.shape(name)
+        found[name] = (first,) if whole else (second,)
+    tensors = set(regions.tensors)
+    pools = (node for node in graph.nodes if node.op in POOLS and tensors.issuperset((node.inputs[0], *node.outputs)))
+    return found | {node.outputs[0]: (node.inputs[0],) for node in pools}
+
+
+def _steps(step: float, scalable: bool) -> dict[float, list[float]]:
+    """Return the steps to try in place of one, by the factor that makes them powers of two."""
+    found: dict[float, list[float]] = {}
     for tried in step * _STEPS:
         factor = float(2.0 ** np.round(np.log2(tried)) / tried)
         if factor == 1 or scalable:
-            yield float(tried), factor
+            found.setdefault(round(factor, 9), []).append(float(tried))
+    return found
 
 
 def _reads_no_padding(node: OnnxNode) -> bool:

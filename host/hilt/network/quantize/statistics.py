@@ -94,6 +94,11 @@ def best_exponent(values: Sequence[TensorStatistics]) -> int:
     return min(candidates, key=lambda k: sum(_loss(part.values, k) for part in values))
 
 
+def least_loss(values: NDArray[np.float32]) -> float:
+    """Return the power of the error of int8 with the scale that loses least, by that of the values."""
+    return _loss(values, best_exponent([_of(values)]))
+
+
 def best_weight_exponents(weights: NDArray[np.float32], block: int) -> list[int]:
     """Return the k that loses least of weights (CO, ...): one, or one a channel that is constant in each block.
 
