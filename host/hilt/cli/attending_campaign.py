@@ -79,10 +79,12 @@ def _write_missing(home: Path, campaign: Campaign, state: RunState, output: Path
 
 def _end_with_bundle(home: Path, campaign: Campaign, folder: Path, state: RunState) -> None:
     """Write the bundle of a quantised model's finished campaign, unless the folder has it."""
-    with CommandWork("reading the network"):
+    if state is not RunState.FINISHED:
+        return
+    with CommandWork("reading the network", command=_words(campaign), campaign=campaign.uuid):
         from hilt.campaign.network_bundle import BUNDLE, has_graph
 
-    if state is RunState.FINISHED and has_graph(home, campaign) and not (folder / BUNDLE).exists():
+    if has_graph(home, campaign) and not (folder / BUNDLE).exists():
         _finish_with_bundle(home, campaign, folder)
 
 
@@ -96,8 +98,7 @@ def _finish_with_bundle(home: Path, campaign: Campaign, folder: Path) -> None:
     from hilt.engine.campaign_results import board_of
     from hilt.measure import board_names_of
 
-    named = f"campaign {short(campaign.uuid)}"
-    with Store(database_path(home)) as store, CommandWork(command=named, campaign=campaign.uuid) as work:
+    with Store(database_path(home)) as store, CommandWork(command=_words(campaign), campaign=campaign.uuid) as work:
         board = board_names_of(board_of(store, campaign))[0]
         ending = end_with_bundle(store, campaign, board, folder, work, telling(work))
         work.begin(f"writing the report to {folder}")
@@ -110,6 +111,10 @@ def _finish_with_bundle(home: Path, campaign: Campaign, folder: Path) -> None:
         "goes",
         err=True,
     )
+
+
+def _words(campaign: Campaign) -> str:
+    return f"campaign {short(campaign.uuid)}"
 
 
 def _print_campaign(home: Path, campaign: Campaign, as_json: bool) -> bool:
