@@ -23,6 +23,13 @@ _LAYOUT: dict[str, Any] = {
     "plot_bgcolor": "white",
 }
 _AXIS = {"gridcolor": "#e4e6ea", "zerolinecolor": "#e4e6ea"}
+_ON_WEBGL = ("parcoords",)
+_DRAWN_IN_VIEW = (
+    "new IntersectionObserver((seen) => { const place = seen[0].target; "
+    "if (seen[seen.length - 1].isIntersecting) { if (!place.data) %(drawing)s; } "
+    "else if (place.data) Plotly.purge(place); }).observe(document.getElementById(%(name)s))"
+)
+"""A browser draws some sixteen pictures with WebGL, three a plot, and blanks the oldest for one more."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +48,12 @@ class Plot:
             layout[axis] = _AXIS | dict(layout[axis])
         options = {"responsive": True, "displaylogo": False}
         arguments = ", ".join(script_json(value) for value in (list(self.traces), layout, options))
-        identifier = escape(self.name, quote=True)
+        identifier, drawing = escape(self.name, quote=True), f"Plotly.newPlot({script_json(self.name)}, {arguments})"
+        if any(trace["type"] in _ON_WEBGL for trace in self.traces):
+            drawing = _DRAWN_IN_VIEW % {"name": script_json(self.name), "drawing": drawing}
         return (
-            f'<figure class="plot"><div id="{identifier}"></div><figcaption>{escape(self.caption)}</figcaption>'
-            f"<script>Plotly.newPlot({script_json(self.name)}, {arguments});</script></figure>"
+            f'<figure class="plot"><div id="{identifier}" style="min-height: {layout["height"]}px"></div>'
+            f"<figcaption>{escape(self.caption)}</figcaption><script>{drawing};</script></figure>"
         )
 
 

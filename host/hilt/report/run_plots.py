@@ -50,7 +50,7 @@ def trial_plot(facts: RunFacts, name: str) -> Plot:
             }
         )  # fmt: skip
     layout = {"xaxis": {"title": {"text": "trial"}}, "yaxis": {"title": {"text": "µs"}, "type": "log"}}
-    return Plot(name, f"Latency of each trial of {facts.name}. Failed trials are on the bound's line.", traces, layout)
+    return Plot(name, f"Latency of each trial of {facts.title}. Failed trials are on the bound's line.", traces, layout)
 
 
 def importance(facts: RunFacts) -> dict[str, float]:
@@ -92,7 +92,7 @@ def importance_plot(facts: RunFacts, name: str) -> Plot | None:
         "yaxis": {"automargin": True},
         "height": 320,
     }
-    return Plot(name, f"Knob importance in the trials of {facts.name}.", [bars], layout)
+    return Plot(name, f"Knob importance in the trials of {facts.title}.", [bars], layout)
 
 
 def coordinates_plot(facts: RunFacts, name: str) -> Plot | None:
@@ -119,7 +119,7 @@ def coordinates_plot(facts: RunFacts, name: str) -> Plot | None:
     )
     line = {"color": logs, "colorscale": "Viridis", "reversescale": True}
     traces = [{"type": "parcoords", "dimensions": dimensions, "line": line}]
-    caption = f"Configurations of {facts.name} that ran: an axis for each knob, yellow is fast. Drag an axis to filter."
+    caption = f"Configurations of {facts.title} that ran: a knob an axis, yellow is fast. Drag an axis to filter."
     return Plot(name, caption, traces, {"margin": {"l": 60, "r": 60, "t": 60, "b": 30}})
 
 

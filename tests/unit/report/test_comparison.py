@@ -15,7 +15,7 @@ from hilt.cli.main import run as hilt
 from hilt.engine.campaign_results import LayerResult
 from hilt.report.comparison import compare, compare_views, comparison_page
 from hilt.report.facts import RunFacts
-from hilt.report.run_plots import comparison_plot, curve, groups_of, importance, trial_plot
+from hilt.report.run_plots import comparison_plot, coordinates_plot, curve, groups_of, importance, trial_plot
 from hilt.schedule.onnx_model import Layer
 from hilt.store import RunState, Store, Trial, database_path
 from hilt.trial import Outcome
@@ -89,6 +89,12 @@ def test_hover_has_the_configuration_and_failures_are_shown() -> None:
     texts = [text for trace in plot.traces for text in trace.get("text", [])]
     assert any("trial 2, configuration 2<br>5.0 µs<br>tile_h=2" in text for text in texts)
     assert any("rejected inp_overflow" in text for text in texts)
+
+
+def test_a_plot_of_a_layer_that_is_spelled_out_has_its_name_in_the_model() -> None:
+    found = facts("a" * 32, [9, 5], workload="conv2d:n=1,ci=16,h=8,w=8,co=16,k=3x3,s=1x1,p=1x1")
+    for plot in (trial_plot(found, "p"), coordinates_plot(found, "p")):
+        assert plot is not None and " of n" in plot.caption and "conv2d" not in plot.caption
 
 
 def test_the_page_is_one_file_and_a_users_text_is_text(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,8 @@ from hilt.explore.subject import Subject
 from hilt.report.comparison import compare, comparison_page
 from hilt.report.facts import facts_of_campaign
 from hilt.report.html import render
+from hilt.report.interactive import Plot
+from hilt.report.interactive import page as interactive_page
 from hilt.report.network_page import network_page
 from hilt.store import Store, database_path
 from hilt.vta.parameters import load_parameters
@@ -37,6 +39,11 @@ _WIDTHS = (400, 800, 1300)
 _TIMEOUT = 120_000
 """Milliseconds: beside other work Chromium takes half a minute for the plots of a report."""
 _WHOLE_CODE = "[...document.querySelectorAll('pre')].every((each) => each.scrollWidth <= each.clientWidth + 1)"
+_LOST = """name => {
+    const drawn = [...document.querySelectorAll(`#${name} canvas`)];
+    const isLost = (each) => (each.getContext("webgl2") || each.getContext("webgl")).isContextLost();
+    return drawn.length === 0 || drawn.some(isLost);
+}"""
 _ROOT = Path(__file__).parents[3]
 pytestmark = [
     pytest.mark.slow,
@@ -143,4 +150,20 @@ def test_a_click_on_a_node_shows_its_facts(browser: Any, pages: dict[str, Path])
     page.locator("tr[data-node='7']").click()
     facts = page.locator(".facts").inner_text()
     assert "features.block_7.conv" in facts and "why there" in facts and "VTA takes" in facts
+    page.close()
+
+
+def test_however_many_plots_have_coordinates_those_in_view_are_drawn(browser: Any, tmp_path: Path) -> None:
+    """A browser has some sixteen drawings with WebGL at a time, and a plot takes three."""
+    axes = [{"label": name, "values": [0, 1, 2]} for name in ("tile_h", "tile_w")]
+    names = [f"plot-{place}" for place in range(6)]
+    plots = [Plot(name, "", [{"type": "parcoords", "dimensions": axes}]).html() for name in names]
+    (tmp_path / "many.html").write_text(interactive_page("many", plots), encoding="utf-8")
+    page = browser.new_page()
+    page.set_default_timeout(_TIMEOUT)
+    page.goto((tmp_path / "many.html").as_uri())
+    for name in (*names, names[0]):
+        page.locator(f"#{name}").scroll_into_view_if_needed()
+        page.wait_for_selector(f"#{name} canvas", state="attached")
+        assert not page.evaluate(_LOST, name), name
     page.close()
