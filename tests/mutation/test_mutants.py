@@ -57,6 +57,8 @@ UNSEEN = (
     "@lru_cache(maxsize=64)\ndef f(): ...",
     "pairs = list(zip(a, b, strict=True))",
     "rows = values.reshape(count, -1)",
+    "words = values.astype(kind, copy=False)",
+    "class Device:\n    def run(self) -> int:\n        raise NotImplementedError",
 )
 SEEN = (
     "log.write(3)",
@@ -68,6 +70,8 @@ SEEN = (
     "pairs = sum(a, start=3)",
     "rows = values.reshape(2, rows)",
     "rows = values.sum(-1)",
+    "words = values.view(copy=False)",
+    "raise ValueError",
 )
 
 

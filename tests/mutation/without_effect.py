@@ -11,6 +11,8 @@ _OF_TYPES = ("cast", "TypeVar", "NewType", "ParamSpec")
 _DATACLASS_RULES = ("frozen", "slots", "repr", "kw_only")
 """The type checker holds `frozen` and `kw_only`; no result depends on `slots` and `repr`."""
 _CACHES = ("cache", "lru_cache")
+_HINTS = {"zip": "strict", "astype": "copy"}
+"""Calls with the option that changes no result of right code: it checks, or spares a copy."""
 _TIME = re.compile(r"(?i)(^|_)(seconds|timeout|patience)$")
 """The ends of names of bounds of time."""
 
@@ -60,6 +62,9 @@ def _parts(node: ast.AST) -> Iterator[ast.AST]:
     elif isinstance(node, ast.If):
         if _name(node.test) == "TYPE_CHECKING" or all(map(_is_log_line, [*node.body, *node.orelse])):
             yield node
+    elif isinstance(node, ast.Raise):
+        if node.exc is not None and _name(node.exc) == "NotImplementedError":  # of a method that each subclass has
+            yield node
     elif isinstance(node, ast.Expr):
         if _is_log_line(node):
             yield node
@@ -81,8 +86,8 @@ def _of_class(node: ast.ClassDef) -> Iterator[ast.AST]:
 def _of_call(node: ast.Call) -> Iterator[ast.AST]:
     if _name(node) in _OF_TYPES:
         yield from node.args[:1] if _name(node) == "cast" else (node,)
-    elif _name(node) == "zip":
-        yield from (keyword for keyword in node.keywords if keyword.arg == "strict")
+    elif _name(node) in _HINTS:
+        yield from (keyword for keyword in node.keywords if keyword.arg == _HINTS[_name(node)])
     elif isinstance(node.func, ast.Attribute) and node.func.attr == "reshape":
         yield from (each for each in ast.walk(node) if _is_minus_one(each))
 

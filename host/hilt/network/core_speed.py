@@ -66,17 +66,12 @@ CORTEX_A9 = Core("Cortex-A9, 650 MHz", "armhf", 650e6, 0.8, 512 << 10, 1.6e9, 0.
 """PYNQ-Z1 and PYNQ-Z2: 32 bits, NEON of 64 bits a cycle, 512 KiB of second-level cache, 16 or 32 bits of DDR3."""
 CORTEX_A53 = Core("Cortex-A53, 1.2 GHz", "arm64", 1.2e9, 1.0, 1 << 20, 4.0e9, 2.0e9, 40e-6, 8.0, 4, 20e-6)
 """Zynq UltraScale+: 64 bits, in order, two instructions a cycle at most, 1 MiB of second-level cache."""
-CORTEX_A53_FAST = Core("Cortex-A53, 1.5 GHz", "arm64", 1.5e9, 1.0, 1 << 20, 5.0e9, 2.0e9, 32e-6, 6.4, 4, 16e-6)
-"""Zynq UltraScale+ of the faster speed grades."""
 
 CORES: Mapping[str, Core] = {"cortex-a9": CORTEX_A9, "cortex-a53": CORTEX_A53}
 _CORES: Mapping[str, Core] = {"xc7": CORTEX_A9, "xczu": CORTEX_A53}
 START_SECONDS: Mapping[Engine, float] = {"native": 5e-6, "numpy": 150e-6}
 """One start of VTA and the wait for it, besides its own time: registers written and read through a mapped page by the
 native engine, through pynq's MMIO by Python on a Cortex-A9."""
-
-INFERENCE_SECONDS: Mapping[Engine, float] = {"native": 100e-6, "numpy": 300e-6}
-"""Python around one inference on a Cortex-A9: checked inputs, the walk's call, copied outputs (5 µs on a desktop)."""
 
 
 @dataclass(frozen=True)

@@ -50,3 +50,21 @@ def test_replies_at_the_same_time_wait_for_each_other() -> None:
 
     frames = FrameDecoder().feed(asyncio.run(send_three()))
     assert [from_frame(frame)[0] for frame in frames] == [1, 2, 3]
+
+
+def test_a_client_that_closes_its_side_has_gone_and_one_that_speaks_has_not() -> None:
+    async def serve() -> list[bool]:
+        reader, link = asyncio.StreamReader(), StalledLink()
+        link.flows.set()
+        session = HostSession(reader, link)  # type: ignore[arg-type]
+
+        async def handle(*_: object) -> None:
+            raise AssertionError
+
+        serving = asyncio.create_task(session.serve(handle))  # type: ignore[arg-type]
+        gone = [session.gone.is_set()]
+        reader.feed_eof()
+        await serving
+        return [*gone, session.gone.is_set(), session.closed]
+
+    assert asyncio.run(serve()) == [False, True, True]

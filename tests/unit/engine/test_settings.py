@@ -44,6 +44,28 @@ def test_the_largest_numbers_are_taken() -> None:
     assert (largest.seed, largest.trials) == (2**63 - 1, 2**63 - 1)
 
 
+@pytest.mark.parametrize(
+    ("name", "taken", "refused", "words"),
+    [
+        ("rounds", (None, 1, 100), (0, 10**9), "rounds is .*; it must be from 1 to"),
+        (
+            "limit_seconds",
+            (None, 1e-3, 3600.0),
+            (0.0, -1.0, 3601.0, float("nan")),
+            "time limit is .* above 0 and at most",
+        ),
+        ("seed", (0, 1), (-1,), "seed is -1; it must be from 0"),
+        ("orders", (None, 1), (0, 99), "order"),
+    ],
+)
+def test_a_setting_that_no_run_can_have_is_refused(name: str, taken: Any, refused: Any, words: str) -> None:
+    for value in taken:
+        assert getattr(RunSpec("resnet18.C5", "virtual:pynq", "random", 8, **{name: value}), name) == value  # type: ignore[arg-type]
+    for value in refused:
+        with pytest.raises(SettingsError, match=words):
+            RunSpec("resnet18.C5", "virtual:pynq", "random", 8, **{name: value})  # type: ignore[arg-type]
+
+
 def test_the_time_limit_is_a_hundred_times_the_bound_or_a_twentieth_of_a_second() -> None:
     """The time limit is a hundred times the bound or a twentieth of a second, as `--time-limit` documents.
 

@@ -94,3 +94,9 @@ def test_parameters_that_make_no_vta_are_refused_with_the_field(home: Path) -> N
 def test_an_unknown_name_is_still_unknown() -> None:
     with pytest.raises(UnknownBoardModelError, match="did you mean virtual:pynq"):
         board_model("pinq")
+
+
+@pytest.mark.parametrize(("rate", "bandwidth"), [("0.015625", (1, 64)), ("4.0", (256, 64)), ("64", (4096, 64))])
+def test_a_rate_is_in_sixtyfourths_of_a_byte(home: Path, rate: str, bandwidth: tuple[int, int]) -> None:
+    (home / "own.toml").write_text(f"bytes_per_cycle = {rate}\n")
+    assert board_model("own.toml").memory_model.bandwidth == bandwidth

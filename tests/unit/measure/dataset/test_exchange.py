@@ -230,3 +230,12 @@ def test_a_reason_is_kept_and_reasons_are_bounded() -> None:
     records = [recorded_space.SpaceRecord([value], Outcome.CRASH, reason=f"reason {value}") for value in range(300)]
     dataset = RecordedSpace("many", knobs, records=records).dataset()
     assert dataset.reason_of(3) == "reason 3" and dataset.reason_of(299) == ""
+
+
+@pytest.mark.parametrize("name", ["name", "device", "kernel"])
+def test_a_name_has_a_longest_length(name: str) -> None:
+    longest = recorded_space._LONGEST_TEXT
+    texts = {"name": "n", "device": "", "kernel": ""}
+    RecordedSpace(**{**texts, name: "x" * longest}, knobs={"a": [1]})  # type: ignore[arg-type]
+    with pytest.raises(DatasetError, match=f"a name is longer than {longest} characters"):
+        RecordedSpace(**{**texts, name: "x" * (longest + 1)}, knobs={"a": [1]})  # type: ignore[arg-type]
