@@ -10,11 +10,11 @@ from hilt.schedule import Conv2d, Rejected, lower, make_tensors, space_for
 from hilt.simulator.build import build
 from hilt.simulator.device import DeviceStatus
 from hilt.simulator.program_run import run_program
-from tests.rtl.variants import VARIANTS
+from tests.rtl.variants import IN_EACH_RUN, VARIANTS
 from tests.unit.schedule.cases import describe, small_convolutions
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", IN_EACH_RUN)
 def test_any_small_convolution(variant: str) -> None:
     accelerator = VARIANTS[variant]
     library = build(accelerator, "rtl")

@@ -36,7 +36,7 @@ from tests.rtl.beside_twin import run_beside_twin
 from tests.rtl.numpy_interpreter import NumpyInterpreter
 from tests.rtl.random_resets import MEMORY, ResetProgram, difference, show_all
 from tests.rtl.twin_comparison import differences
-from tests.rtl.variants import VARIANTS
+from tests.rtl.variants import IN_EACH_RUN, VARIANTS
 
 PYNQ = VARIANTS["pynq A"]
 ROWS, COLUMNS = 4, 100
@@ -128,7 +128,7 @@ def test_the_first_program_after_power_on() -> None:
     _compare(PYNQ, [LOADS[0], reset(), add(), finish()], read_latency=1)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", IN_EACH_RUN)
 def test_random_tiles(variant: str) -> None:
     """Resets of any tile, and GEMMs that come to all of it, to some or to none, in any order, once or more."""
     statuses = {_random(VARIANTS[variant], seed, faulty=False) for seed in range(8 if variant == "pynq A" else 3)}
