@@ -17,6 +17,7 @@ from hilt.network.onnx_graph import OnnxGraph, OnnxNode, infer_shapes, new_const
 from hilt.network.onnx_layouts import cancel_layouts
 from hilt.network.onnx_look_up import fold_into_tables, look_up_one_hot
 from hilt.network.onnx_means import means_by_powers
+from hilt.network.onnx_meeting_turns import cancel_meeting_turns
 from hilt.network.onnx_phases import filter_by_phases
 from hilt.network.onnx_products import plain_product
 from hilt.network.onnx_sinking import move_reshapes_back
@@ -74,6 +75,7 @@ def canonicalise(graph: OnnxGraph) -> None:
     clip_hard_sigmoids(graph)
     fold_affine(graph)
     _sums_of_squares(graph)
+    cancel_meeting_turns(graph)
     _each_node(graph, _adjacent_reshapes)
     graph.remove_unused()
     means_by_powers(graph)

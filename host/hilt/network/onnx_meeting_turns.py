@@ -1,0 +1,119 @@
+"""Two Transposes with functions, constants and sums along one axis between them, that undo each other, are left out.
+
+TensorFlow's converter turns a spectrum's time and bins, squares and sums its two parts, and turns it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from hilt.network.elementwise import BINARY, UNARY
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant
+
+_SUMS = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare")
+
+
+def cancel_meeting_turns(graph: OnnxGraph) -> None:
+    """Rewrite in place: each such pair goes, and what lies between them takes the order in front of the first."""
+    for turn in [node for node in graph.nodes if node.op == "Transpose" and not node.domain]:
+        consumers = graph.consumers()
+        path = _path(graph, turn, consumers)
+        if path is not None:
+            _cancel(graph, turn, path)
+    graph.remove_unused()
+
+
+def _path(
+    graph: OnnxGraph, turn: OnnxNode, consumers: Mapping[str, Sequence[OnnxNode]]
+) -> list[tuple[OnnxNode, list[int]]] | None:
+    """Return the nodes from behind a Transpose to the one that undoes it, each with the order of its input's axes."""
+    order, name = _perm(graph, turn), turn.outputs[0]
+    path: list[tuple[OnnxNode, list[int]]] = []
+    while True:
+        readers = {id(reader): reader for reader in consumers.get(name, ())}
+        if len(readers) != 1 or name in graph.outputs:
+            return None
+        (node,) = readers.values()
+        path.append((node, order))
+        if node.op == "Transpose" and not node.domain:
+            together = [order[axis] for axis in _perm(graph, node)]
+            return path if together == sorted(together) and len(path) > 1 else None
+        passed = None if node.domain or len(node.outputs) != 1 else _passed(graph, node, name, order)
+        if passed is None:
+            return None
+        order, name = passed, node.outputs[0]
+
+
+def _passed(graph: OnnxGraph, node: OnnxNode, name: str, order: list[int]) -> list[int] | None:
+    """Return the order of axes behind a node; None of one that no Transpose passes."""
+    others = [each for each in node.inputs[1:] if each and each != name]
+    if node.op in UNARY:
+        return None if any(graph.constants.get(each, np.zeros(2)).size != 1 for each in others) else order
+    if node.op in BINARY and node.op != "PRelu":
+        given = [each for each in node.inputs if each != name]
+        known = all(each in graph.constants and graph.constants[each].ndim <= len(order) for each in given)
+        return order if known else None
+    axis = _axis(graph, node, len(order))
+    if axis is None:
+        return None
+    if node.attributes.get("keepdims", 1):
+        return order
+    return [each - (each > order[axis]) for place, each in enumerate(order) if place != axis]
+
+
+def _axis(graph: OnnxGraph, node: OnnxNode, rank: int) -> int | None:
+    """Return the one axis that a node sums up; None of others."""
+    if node.op not in _SUMS:
+        return None
+    axes = node.attributes.get("axes")
+    if axes is None and len(node.inputs) > 1 and node.inputs[1] in graph.constants:
+        axes = graph.constants[node.inputs[1]].ravel().tolist()
+    return int(axes[0]) % rank if axes is not None and len(axes) == 1 else None
+
+
+def _perm(graph: OnnxGraph, node: OnnxNode) -> list[int]:
+    rank = len(graph.shape(node.inputs[0]))
+    return [int(axis) for axis in node.attributes.get("perm", range(rank - 1, -1, -1))]
+
+
+def _cancel(graph: OnnxGraph, turn: OnnxNode, path: Sequence[tuple[OnnxNode, list[int]]]) -> None:
+    """Let the nodes between two Transposes read what the first one reads, and all others what the last one makes."""
+    before, name = turn.outputs[0], turn.inputs[0]
+    for (node, order), (_, behind) in pairwise(path):
+        for place, each in enumerate(node.inputs):
+            if each == before:
+                node.inputs[place] = name
+            elif node.op in BINARY and graph.constants[each].ndim > 0:
+                node.inputs[place] = _turned(graph, node, each, order)
+        if node.op in _SUMS:
+            _sum_along(graph, node, order)
+        before = node.outputs[0]
+        name = graph.unique(f"{before}.unturned")
+        shape = graph.shape(before)
+        graph.shapes[name] = tuple(shape[behind.index(axis)] for axis in range(len(behind)))
+        graph.dtypes[name] = graph.dtypes.get(before, "float32")
+        node.outputs[0] = name
+    last = path[-1][0]
+    graph.nodes = [node for node in graph.nodes if node is not last]
+    if last.outputs[0] in graph.outputs:
+        path[-2][0].outputs[0] = last.outputs[0]
+    else:
+        graph.replace(last.outputs[0], name)
+
+
+def _turned(graph: OnnxGraph, node: OnnxNode, name: str, order: Sequence[int]) -> str:
+    """Return a constant with its axes as they are in front of the first Transpose."""
+    values = graph.constants[name]
+    full = values.reshape((1,) * (len(order) - values.ndim) + values.shape)
+    return new_constant(graph, f"{node.name}.unturned", np.ascontiguousarray(full.transpose(np.argsort(order))))
+
+
+def _sum_along(graph: OnnxGraph, node: OnnxNode, order: Sequence[int]) -> None:
+    axis = order[_axis(graph, node, len(order)) or 0]
+    if "axes" in node.attributes:
+        node.attributes["axes"] = [axis]
+    else:
+        node.inputs[1] = new_constant(graph, f"{node.name}.axis", np.array([axis], np.int64))
