@@ -89,7 +89,7 @@ class _Rows:
         self._scales: Optional[np.ndarray] = None
         if is_int8(inputs):
             self._matrix = self._matrix.astype(np.float64)
-            self._scales = scales_of(inputs, place)[direction].astype(np.float64)
+            self._scales = scales_of(inputs, place)[direction]
 
     def of_data(self, data: np.ndarray) -> Any:
         """Return the products of data (..., depth) with all rows, float32."""
@@ -103,8 +103,18 @@ class _Rows:
         matrix = self._matrix[first:last].T
         if self._scales is None:
             return functions.product(data, matrix)
-        sums = np.matmul(_fixed_point(data, exponent), matrix)
-        return (sums * np.ldexp(self._scales[first:last], -exponent)).astype(data.dtype)
+        sums = np.matmul(_fixed_point(data, exponent), matrix).astype(np.float32)
+        return (sums * factors_of(self._scales[first:last], exponent)).astype(data.dtype)
+
+
+def factors_of(scales: np.ndarray, exponent: int) -> Any:
+    """Return what the sums of rows of these scales are multiplied with, in float32: of less than 2^-100 it is 0.
+
+    So no product is subnormal, which NEON would take for 0.
+    """
+    factors = np.ldexp(scales.astype(np.float64), -exponent)
+    with np.errstate(over="ignore"):
+        return np.where(np.abs(factors) < 2.0**-100, 0.0, factors).astype(np.float32)
 
 
 def scales_of(inputs: Inputs, place: int) -> np.ndarray:

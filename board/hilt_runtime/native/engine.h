@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HILT_ABI 11
+#define HILT_ABI 12
 #define HILT_BUFFERS 8
 #define HILT_NUMBERS 40
 #define HILT_AXES 6

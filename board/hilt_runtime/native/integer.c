@@ -96,6 +96,42 @@ PAIR_LINE(add_line_16, int16_t, (int16_t)((int16_t)(u * (1 << left) + v * (1 << 
 PAIR_LINE(multiply_line, int32_t, ((u * v + half) >> shift))
 PAIR_LINE(multiply_line_16, int16_t, (int16_t)((int16_t)(u * v + half) >> shift))
 
+#ifdef __ARM_NEON
+// Sixteen elements of two rows, or of a row and one value, at a time. Returns how many it made.
+#define PAIR_NEON(name, sum)                                                                                     \
+  static ptrdiff_t name##_neon(const int8_t *restrict a, ptrdiff_t sa, const int8_t *restrict b, ptrdiff_t sb,   \
+                               int8_t *restrict y, ptrdiff_t count, const int64_t *p) {                          \
+    const int16x8_t lefts = vdupq_n_s16((int16_t)p[SHIFT_LEFT]), rights = vdupq_n_s16((int16_t)p[SHIFT_RIGHT]);  \
+    const int16x8_t half = vdupq_n_s16((int16_t)half_of(p[SHIFT])), down = vdupq_n_s16((int16_t)-p[SHIFT]);      \
+    const int8x16_t lows = vdupq_n_s8((int8_t)p[LOW]), highs = vdupq_n_s8((int8_t)p[HIGH]);                      \
+    ptrdiff_t i = 0;                                                                                             \
+    (void)lefts, (void)rights;                                                                                   \
+    if (sa != 1 || (sb != 1 && sb != 0)) return 0;                                                               \
+    for (; i + 16 <= count; i += 16) {                                                                           \
+      const int8x16_t left = vld1q_s8(a + i), right = sb ? vld1q_s8(b + i) : vdupq_n_s8(b[0]);                   \
+      int8x8_t u = vget_low_s8(left), v = vget_low_s8(right);                                                    \
+      const int8x8_t first = vqmovn_s16(vshlq_s16(vaddq_s16(sum, half), down));                                  \
+      u = vget_high_s8(left), v = vget_high_s8(right);                                                           \
+      const int8x8_t second = vqmovn_s16(vshlq_s16(vaddq_s16(sum, half), down));                                 \
+      vst1q_s8(y + i, vminq_s8(vmaxq_s8(vcombine_s8(first, second), lows), highs));                              \
+    }                                                                                                            \
+    return i;                                                                                                    \
+  }
+PAIR_NEON(add, vaddq_s16(vshlq_s16(vmovl_s8(u), lefts), vshlq_s16(vmovl_s8(v), rights)))
+PAIR_NEON(multiply, vmull_s8(u, v))
+#define PAIR_16(name)                                                                                            \
+  static void name##_16(const int8_t *restrict a, ptrdiff_t sa, const int8_t *restrict b, ptrdiff_t sb,          \
+                        int8_t *restrict y, ptrdiff_t count, const int64_t *p) {                                 \
+    const ptrdiff_t made = name##_neon(a, sa, b, sb, y, count, p);                                               \
+    name##_line_16(a + made * sa, sa, b + made * sb, sb, y + made, count - made, p);                             \
+  }
+PAIR_16(add)
+PAIR_16(multiply)
+#else
+#define add_16 add_line_16
+#define multiply_16 multiply_line_16
+#endif
+
 typedef void pair_line_t(const int8_t *, ptrdiff_t, const int8_t *, ptrdiff_t, int8_t *, ptrdiff_t, const int64_t *);
 
 // One value a lane for all pixels of a block: sixteen products at a time.
@@ -163,12 +199,12 @@ static int run_add(const work_t *w) {
   ptrdiff_t left = w->p[SHIFT_LEFT], right = w->p[SHIFT_RIGHT], shift = w->p[SHIFT];
   int fits = left < 7 && right < 7 && shift < 15 &&
              (INT64_C(128) << left) + (INT64_C(128) << right) + half_of(shift) < 32768;
-  return run_pair(w, fits ? add_line_16 : add_line);
+  return run_pair(w, fits ? add_16 : add_line);
 }
 
 static int run_multiply(const work_t *w) {
   if (half_of(w->p[SHIFT]) + 16384 < 32768 && multiply_blocks(w)) return 0;
-  return run_pair(w, w->p[SHIFT] > 0 && w->p[SHIFT] < 15 && half_of(w->p[SHIFT]) + 16384 < 32768 ? multiply_line_16
+  return run_pair(w, w->p[SHIFT] > 0 && w->p[SHIFT] < 15 && half_of(w->p[SHIFT]) + 16384 < 32768 ? multiply_16
                                                                                                  : multiply_line);
 }
 

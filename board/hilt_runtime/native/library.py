@@ -35,7 +35,7 @@ FLAGS = (
 """No flag may let the compiler change the value of a float: products and sums are not fused."""
 MACHINES = {"armv7l": "armv7l", "armv8l": "armv7l", "aarch64": "aarch64", "arm64": "aarch64", "x86_64": "x86_64"}
 """A processor's name, as the kernel says it, and the library that runs there."""
-_ABI = 11
+_ABI = 12
 _COMPILE_SECONDS = 600
 _COSTS = "every step of the processor takes ten to fifty times as long"
 

@@ -12,7 +12,9 @@ from hilt_runtime.native.plan_float import add_bias, product
 from hilt_runtime.native.steps import Builder, NotNativeError, StepRecord, copy, strides_of
 from hilt_runtime.operators_recurrent import (
     RECURRENCE_SCALES,
+    STEPS,
     WEIGHT_SCALES,
+    factors_of,
     is_int8,
     require_known,
     rnn_activations,
@@ -183,8 +185,8 @@ def _matrix(builder: Builder, inputs: Inputs, place: int) -> List[Any]:
 
 
 def _with_table(scales: Any) -> Any:
-    """Return scales and, behind them, the table of sigmoids."""
-    return np.concatenate([scales, sigmoid_table()])
+    """Return the factors of sums of a state's steps and, behind them, the table of sigmoids."""
+    return np.concatenate([factors_of(scales, STEPS), sigmoid_table()])
 
 
 PLANS: Dict[str, Callable[[Builder, Inputs, Attributes], List[Any]]] = {

@@ -20,6 +20,7 @@
 #define EXACT 1008          // products of int8 and of a state's steps, whose sum keeps within 32 bits
 #define STEPS_BITS 14       // of the largest value
 #define MOST_DEPTH (1 << 20)
+#define LEAST_FACTOR 0x1p-100
 #define MOST_EXPONENT 100    // a power of two of float32
 #define WHOLE 6755399441055744.0  // added and taken away, it rounds half to even
 #define TABLE_END 12.0f      // sigmoids from -12 to 12, as hilt_runtime.functions has them
@@ -30,9 +31,10 @@
 // --- lstm, gru, rnn: steps, batch, hidden, 1 backwards, outputs' step stride, 1 linear before reset (gru) or the
 // activation (rnn). Buffers: gates of the data (steps, batch, n * hidden), recurrence, outputs, hidden state (batch,
 // hidden; in and out), room (4 * hidden), cell state (lstm; in and out) or recurrent bias (gru; 3 * hidden). The
-// recurrence is transposed (hidden, n * hidden); or it is of int8 (n * hidden, hidden), and two buffers follow: its
-// scales (n * hidden) and behind them the table of sigmoids, and int16 for the state (hidden). One step of an lstm of int8 may be of some units of `whole`:
-// the state is of all of them then, and is not written. `whole` is 0 of others. ---
+// recurrence is transposed (hidden, n * hidden); or it is of int8 (n * hidden, hidden), and two buffers follow: the
+// factors of its sums (n * hidden), and behind them the table of sigmoids; int16 for the state (hidden). One step of an
+// lstm of int8 may be of some units of `whole`: the state is of all of them then, and is not written. `whole` is 0 of
+// others. ---
 
 enum { STEPS, BATCH, HIDDEN, BACKWARDS, STRIDE, KIND, WHOLE_STATE };
 enum { GATES, RECURRENCE, OUTPUTS, STATE, ROOM, MORE };
@@ -65,8 +67,10 @@ static int check_rnn(const work_t *w) { return check_recurrent(w, 1, MORE) && in
 // The few products that vectors leave, on processors that have ours.
 #if defined(__clang__) && defined(__ARM_NEON)
 #define FEW _Pragma("clang loop vectorize(disable) unroll(disable)")
+#define BY_FOUR _Pragma("clang loop unroll_count(4)")
 #else
 #define FEW
+#define BY_FOUR _Pragma("GCC unroll 4")
 #endif
 
 static float *floats(const work_t *w, int buffer) { return (float *)w->data[buffer]; }
@@ -111,7 +115,8 @@ static inline __attribute__((always_inline)) void sum_lines(const int16_t *state
   ptrdiff_t k = 0;
 #ifdef __ARM_NEON
   int32x4_t lanes[LINES] = {vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0)};
-  for (; k + 16 <= count; k += 16) {
+  const ptrdiff_t whole = count / 16 * 16;
+  BY_FOUR for (; k < whole; k += 16) {
     const int16x8_t low = vld1q_s16(state + k), high = vld1q_s16(state + k + 8);
     UNROLLED for (int line = 0; line < LINES; ++line) {
       const int8x16_t bytes = vld1q_s8(lines + line * apart + k);
@@ -134,51 +139,58 @@ static inline __attribute__((always_inline)) void sum_lines(const int16_t *state
 }
 
 // Gives a state's products with whole LINES of rows of int8, EXACT products each at most.
-static __attribute__((noinline)) void times_short(const int16_t *state, const int8_t *lines, const float *scales,
-                                                  ptrdiff_t size, ptrdiff_t rows, double step, float *y) {
+static __attribute__((noinline)) void times_short(const int16_t *state, const int8_t *lines, const float *factors,
+                                                  ptrdiff_t size, ptrdiff_t rows, float *y) {
   for (ptrdiff_t row = 0; row < rows; row += LINES, lines += LINES * size) {
     int32_t parts[LINES];
     sum_lines(state, lines, size, size, parts);
-    UNROLLED for (int line = 0; line < LINES; ++line)
-      y[row + line] = (float)((double)parts[line] * ((double)scales[row + line] * step));
+#ifdef __ARM_NEON
+    vst1q_f32(y + row, vmulq_f32(vcvtq_f32_s32(vld1q_s32(parts)), vld1q_f32(factors + row)));
+#else
+    UNROLLED for (int line = 0; line < LINES; ++line) y[row + line] = (float)parts[line] * factors[row + line];
+#endif
   }
 }
 
 // Gives a state's products with LINES rows of int8, which lie `apart`: sums times their factors.
-static __attribute__((noinline)) void times_lines(const int16_t *state, const int8_t *lines, ptrdiff_t apart, ptrdiff_t size,
-                               const double factors[LINES], float y[LINES]) {
+static __attribute__((noinline)) void times_lines(const int16_t *state, const int8_t *lines, ptrdiff_t apart,
+                                                  ptrdiff_t size, const float factors[LINES], float y[LINES]) {
   int32_t parts[LINES];
-  double sums[LINES];
-  sum_lines(state, lines, apart, least(size, EXACT), parts);
-  UNROLLED for (int line = 0; line < LINES; ++line) sums[line] = parts[line];
-  for (ptrdiff_t first = EXACT; first < size; first += EXACT) {
+  double sums[LINES] = {0};
+  for (ptrdiff_t first = 0; first < size; first += EXACT) {
     sum_lines(state + first, lines + first, apart, least(size - first, EXACT), parts);
     UNROLLED for (int line = 0; line < LINES; ++line) sums[line] += parts[line];
   }
-  UNROLLED for (int line = 0; line < LINES; ++line) y[line] = (float)(sums[line] * factors[line]);
+  UNROLLED for (int line = 0; line < LINES; ++line) y[line] = (float)sums[line] * factors[line];
 }
 
-// Gives the products of states (count, size), in steps of 2^-exponent, with rows of int8; targets lie `apart`.
-static void times_rows(const int16_t *states, ptrdiff_t count, const int8_t *matrix, const float *scales, ptrdiff_t size,
-                       ptrdiff_t rows, int exponent, float *to, ptrdiff_t apart) {
-  const double step = ldexp(1.0, -exponent);
-  ptrdiff_t row = 0;
-  if (size <= EXACT)
-    for (ptrdiff_t here; (here = least(rows - row, NEAR) / LINES * LINES) > 0; row += here)
-      for (ptrdiff_t state = 0; state < count; ++state)
-        times_short(states + state * size, matrix + row * size, scales + row, size, here, step, to + state * apart + row);
-  for (; row + LINES <= rows; row += LINES) {
-    double factors[LINES];
-    UNROLLED for (int line = 0; line < LINES; ++line) factors[line] = (double)scales[row + line] * step;
-    for (ptrdiff_t state = 0; state < count; ++state)
-      times_lines(states + state * size, matrix + row * size, size, size, factors, to + state * apart + row);
+// Gives what the sums of rows are multiplied with, in float32; the smallest are 0, so that no product is subnormal.
+static void factors_of(const float *scales, double step, ptrdiff_t count, float *to) {
+  FEW for (ptrdiff_t i = 0; i < count; ++i) {
+    const double factor = (double)scales[i] * step;
+    to[i] = fabs(factor) < LEAST_FACTOR ? 0.0f : (float)factor;
   }
-  for (; row < rows; ++row) {  // one line, LINES times
-    const double factor = (double)scales[row] * step, factors[LINES] = {factor, factor, factor, factor};
-    for (ptrdiff_t state = 0; state < count; ++state) {
-      float y[LINES];
-      times_lines(states + state * size, matrix + row * size, 0, size, factors, y);
-      to[state * apart + row] = y[0];
+}
+
+// Gives the products of states (count, size), in steps of `step`, with rows of int8; targets lie `apart`. Where it is 0,
+// `scales` are the factors.
+static void times_rows(const int16_t *states, ptrdiff_t count, const int8_t *matrix, const float *scales, ptrdiff_t size,
+                       ptrdiff_t rows, double step, float *to, ptrdiff_t apart) {
+  float made[NEAR];
+  for (ptrdiff_t row = 0, here; (here = least(rows - row, NEAR)) > 0; row += here) {
+    const float *factors = step == 0 ? scales + row : made;
+    const ptrdiff_t whole = size <= EXACT ? here / LINES * LINES : 0;
+    if (step != 0) factors_of(scales + row, step, here, made);
+    for (ptrdiff_t state = 0; whole > 0 && state < count; ++state)
+      times_short(states + state * size, matrix + row * size, factors, size, whole, to + state * apart + row);
+    for (ptrdiff_t at = whole, lines; at < here; at += lines) {
+      lines = here - at < LINES ? 1 : LINES;  // one line, LINES times
+      float own[LINES], y[LINES];
+      for (int line = 0; line < LINES; ++line) own[line] = factors[lines == 1 ? at : at + line];
+      for (ptrdiff_t state = 0; state < count; ++state) {
+        times_lines(states + state * size, matrix + (row + at) * size, lines == 1 ? 0 : size, size, own, y);
+        memcpy(to + state * apart + row + at, y, (size_t)lines * 4);
+      }
     }
   }
 }
@@ -194,7 +206,7 @@ static void recur(const work_t *w, int buffers, const float *state, ptrdiff_t ga
     int16_t *fixed = (int16_t *)w->data[buffers + 1];
     to_steps(state, fixed, depth, STEPS_BITS);
     times_rows(fixed, 1, (const int8_t *)w->data[RECURRENCE] + from * depth, floats(w, buffers) + from, depth, count,
-               STEPS_BITS, to, count);
+               0.0, to, count);
   }
 }
 
@@ -343,7 +355,8 @@ static int run_product_int8(const work_t *w) {
   int16_t *fixed = (int16_t *)w->data[3];
   int exponent = exponent_of(floats(w, 0), rows * depth);
   to_steps(floats(w, 0), fixed, rows * depth, exponent);
-  times_rows(fixed, rows, (const int8_t *)w->data[1], floats(w, 2), depth, columns, exponent, floats(w, 4), columns);
+  times_rows(fixed, rows, (const int8_t *)w->data[1], floats(w, 2), depth, columns, ldexp(1.0, -exponent), floats(w, 4),
+             columns);
   return 0;
 }
 

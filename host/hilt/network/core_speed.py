@@ -117,8 +117,8 @@ _PER_ELEMENT: Mapping[str, tuple[float, float]] = {
     "fold floats last": (0.89, 0.81),
     "table": (3.44, 0.88),
     "pixel_table": (5.0, 1.06),
-    "add": (3.7, 3.4),
-    "multiply": (2.8, 2.2),
+    "add": (2.01, 1.75),
+    "multiply": (1.4, 1.21),
     "max_pool": (12.4, 10.1),
     "average_pool": (32.3, 12.9),
     "global_average_pool": (0.64, 0.53),
@@ -138,9 +138,9 @@ _PER_ELEMENT: Mapping[str, tuple[float, float]] = {
     "LSTM": (362.0, 198.0),
     "GRU": (282.0, 169.0),
     "RNN": (104.0, 80.0),
-    "LSTM int8": (312.0, 235.0),
-    "GRU int8": (250.0, 190.0),
-    "RNN int8": (87.0, 68.0),
+    "LSTM int8": (250.0, 192.0),
+    "GRU int8": (203.0, 157.0),
+    "RNN int8": (71.0, 57.0),
     **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Relu", "Abs", "Neg"), (2.02, 1.26)),
     **dict.fromkeys(("ReduceSum", "ReduceMean", "ReduceSumSquare"), (4.84, 2.82)),
     **dict.fromkeys(("ReduceMax", "ReduceMin"), (5.12, 4.29)),
@@ -179,7 +179,7 @@ _PER_MAC: Mapping[str, tuple[float, float]] = {
     "counted_sum": (3.59, 1.48),
     **dict.fromkeys(("fold floats", "fold floats last"), (1.82, 1.38)),
     **dict.fromkeys(("LSTM", "GRU", "RNN"), (3.46, 2.0)),
-    **dict.fromkeys(("LSTM int8", "GRU int8", "RNN int8"), (0.60, 0.45)),
+    **dict.fromkeys(("LSTM int8", "GRU int8", "RNN int8"), (0.50, 0.45)),
 }
 _PER_FLOAT_MAC = (7.2, 2.7)
 _NUMPY_MACS_PER_SECOND = 60e6
