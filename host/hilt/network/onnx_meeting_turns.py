@@ -30,47 +30,57 @@ def _path(
     graph: OnnxGraph, turn: OnnxNode, consumers: Mapping[str, Sequence[OnnxNode]]
 ) -> list[tuple[OnnxNode, list[int]]] | None:
     """Return the nodes from behind a Transpose to the one that undoes it, each with the order of its input's axes."""
-    order, name = _perm(graph, turn), turn.outputs[0]
+    order: list[int] | None = _perm(graph, turn)
+    name = turn.outputs[0]
     path: list[tuple[OnnxNode, list[int]]] = []
-    while True:
-        readers = {id(reader): reader for reader in consumers.get(name, ())}
-        if len(readers) != 1 or name in graph.outputs:
+    while order is not None:
+        node = _only_reader(graph, name, consumers)
+        if node is None:
             return None
-        (node,) = readers.values()
         path.append((node, order))
-        if node.op == "Transpose" and not node.domain:
+        if node.op == "Transpose":
             together = [order[axis] for axis in _perm(graph, node)]
             return path if together == sorted(together) and len(path) > 1 else None
-        passed = None if node.domain or len(node.outputs) != 1 else _passed(graph, node, name, order)
-        if passed is None:
-            return None
-        order, name = passed, node.outputs[0]
+        order, name = _passed(graph, node, name, order), node.outputs[0]
+    return None
+
+
+def _only_reader(graph: OnnxGraph, name: str, consumers: Mapping[str, Sequence[OnnxNode]]) -> OnnxNode | None:
+    """Return the one node of ONNX's that reads a tensor, and makes one; None if there is another reader, or none."""
+    readers = {id(reader): reader for reader in consumers.get(name, ())}
+    if len(readers) != 1 or name in graph.outputs:
+        return None
+    (node,) = readers.values()
+    return None if node.domain or len(node.outputs) != 1 else node
 
 
 def _passed(graph: OnnxGraph, node: OnnxNode, name: str, order: list[int]) -> list[int] | None:
     """Return the order of axes behind a node; None of one that no Transpose passes."""
-    others = [each for each in node.inputs[1:] if each and each != name]
-    if node.op in UNARY:
-        return None if any(graph.constants.get(each, np.zeros(2)).size != 1 for each in others) else order
-    if node.op in BINARY and node.op != "PRelu":
-        given = [each for each in node.inputs if each != name]
-        known = all(each in graph.constants and graph.constants[each].ndim <= len(order) for each in given)
-        return order if known else None
-    axis = _axis(graph, node, len(order))
-    if axis is None:
-        return None
-    if node.attributes.get("keepdims", 1):
+    if _is_of_elements(graph, node, name, len(order)):
         return order
+    axis = _axis(graph, node, len(order))
+    if axis is None or node.attributes.get("keepdims", 1):
+        return None if axis is None else order
     return [each - (each > order[axis]) for place, each in enumerate(order) if place != axis]
+
+
+def _is_of_elements(graph: OnnxGraph, node: OnnxNode, name: str, rank: int) -> bool:
+    """Tell whether a node computes each element of a tensor alone, or with an element of a constant."""
+    others = set(node.inputs) - {name, ""}
+    if not others <= set(graph.constants):
+        return False
+    if node.op in UNARY:
+        return all(graph.constants[each].size == 1 for each in others)
+    return node.op in BINARY - {"PRelu"} and all(graph.constants[each].ndim <= rank for each in others)
 
 
 def _axis(graph: OnnxGraph, node: OnnxNode, rank: int) -> int | None:
     """Return the one axis that a node sums up; None of others."""
-    if node.op not in _SUMS:
-        return None
     axes = node.attributes.get("axes")
     if axes is None and len(node.inputs) > 1 and node.inputs[1] in graph.constants:
         axes = graph.constants[node.inputs[1]].ravel().tolist()
+    if node.op not in _SUMS:
+        return None
     return int(axes[0]) % rank if axes is not None and len(axes) == 1 else None
 
 
@@ -83,11 +93,7 @@ def _cancel(graph: OnnxGraph, turn: OnnxNode, path: Sequence[tuple[OnnxNode, lis
     """Let the nodes between two Transposes read what the first one reads, and all others what the last one makes."""
     before, name = turn.outputs[0], turn.inputs[0]
     for (node, order), (_, behind) in pairwise(path):
-        for place, each in enumerate(node.inputs):
-            if each == before:
-                node.inputs[place] = name
-            elif node.op in BINARY and graph.constants[each].ndim > 0:
-                node.inputs[place] = _turned(graph, node, each, order)
+        node.inputs = [_unturned(graph, node, each, order, {before: name}) for each in node.inputs]
         if node.op in _SUMS:
             _sum_along(graph, node, order)
         before = node.outputs[0]
@@ -104,8 +110,10 @@ def _cancel(graph: OnnxGraph, turn: OnnxNode, path: Sequence[tuple[OnnxNode, lis
         graph.replace(last.outputs[0], name)
 
 
-def _turned(graph: OnnxGraph, node: OnnxNode, name: str, order: Sequence[int]) -> str:
-    """Return a constant with its axes as they are in front of the first Transpose."""
+def _unturned(graph: OnnxGraph, node: OnnxNode, name: str, order: Sequence[int], moved: Mapping[str, str]) -> str:
+    """Return an input of a node, or a constant of it with its axes as they are in front of the first Transpose."""
+    if name in moved or node.op not in BINARY or not graph.constants[name].ndim:
+        return moved.get(name, name)
     values = graph.constants[name]
     full = values.reshape((1,) * (len(order) - values.ndim) + values.shape)
     return new_constant(graph, f"{node.name}.unturned", np.ascontiguousarray(full.transpose(np.argsort(order))))
