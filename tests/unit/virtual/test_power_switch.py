@@ -212,7 +212,7 @@ def test_a_lease_keeps_it_until_the_last_is_given_up(directory: BoardDirectory, 
     def act() -> list[int]:
         with held(directory) as first:
             with held(directory) as second:
-                counts = [first.status().leases, second.status().leases]
+                counts = [second.status().leases, first.status().leases]  # the second is known once it is answered
             while first.status().leases > 1:
                 pass
             return counts
