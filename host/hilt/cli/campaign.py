@@ -200,12 +200,23 @@ def read_network(text: str, shape: list[str] | None = None, value: list[str] | N
     """
     from hilt.schedule.networks import load_network
     from hilt.schedule.onnx_model import SUFFIX
+    from hilt.schedule.workload import WorkloadError
 
     if text.endswith(SUFFIX):
         return model_network(Path(text), shape, value)
     if shape or value:
         raise typer.BadParameter(f"--shape and --value are for a model{SUFFIX}; {text} has its sizes")
-    return load_network(text)
+    try:
+        return load_network(text)
+    except WorkloadError as error:
+        from hilt.network import zoo
+
+        if text not in zoo.NETWORKS:
+            raise
+        raise WorkloadError(
+            f"{error}; {text} is in hilt.network.zoo alone: onnx.save(zoo.make({text!r}), '{text}.onnx') makes a file, "
+            "`hilt quantize` its int8 model"
+        ) from None
 
 
 def start_campaign(

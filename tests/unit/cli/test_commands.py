@@ -115,6 +115,11 @@ def test_reading_history_loads_no_network_library(filled: Path) -> None:
         (["resume", "cc"], 2, ["no run or campaign 'cc'", "hilt runs", "hilt campaigns"]),
         (["report", "cc", "--csv", "cc.csv"], 2, ["no run or campaign 'cc'"]),
         (["campaign", "resnet81", "--budget", "60"], 2, ["no network named 'resnet81'", "resnet18", "model.onnx"]),
+        (
+            ["campaign", "resnet8", "--budget", "60"],
+            2,
+            ["no network named 'resnet8'", "zoo.make('resnet8')", "quantize"],
+        ),
         (["campaign", "resnet18", "--tuner", "random"], 2, ["Missing option '--budget'"]),
         (["campaign", "resnet18", "--budget", "60", "--board", "virtual:pinq"], 2, ["did you mean virtual:pynq"]),
         (["best", "aaaaaaaa"], 2, ["aaaaaaaa"]),
