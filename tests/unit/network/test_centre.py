@@ -232,3 +232,17 @@ def test_a_factor_spares_the_weights() -> None:
     graph.constants["full"] = weights
     losses = WeightLosses(graph)
     assert losses.of("full", 1.0) == losses.of("full", 4.0) < 1e-9 < losses.of("full", 2**0.25)
+
+
+def test_weights_that_layers_share_take_no_factor_up() -> None:
+    """They lie in memory once, as those of a recurrence's steps do."""
+    shared = network(
+        ("Relu", ["s"], "h"), ("Conv", ["h", "v"], "c"), ("Relu", ["c"], "i"), ("Conv", ["i", "v"], "t"), LAST
+    )
+    assert {parts(shared)[2][name].factor for name in "hit"} == {1.0}
+
+
+def test_few_samples_do_not_show_where_values_end() -> None:
+    graph = canonical(NETWORKS["HardSwish"])
+    assert not quantise(graph, Calibration(images(7, 0)), search=False).centred
+    assert quantise(graph, Calibration(images(8, 0)), search=False).centred

@@ -20,12 +20,16 @@ from numpy.typing import NDArray
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant
 from hilt.network.quantize.qdq import Scales
 from hilt.network.quantize.regions import LayerRegion, Regions
-from hilt.network.quantize.shifts import Shift, choose_shifts, following, restored_readers
+from hilt.network.quantize.shifts import WEIGHTS_SHARES, Shift, choose_shifts, following, restored_readers
 from hilt.network.quantize.statistics import TensorStatistics
 
 
 def centred(
-    graph: OnnxGraph, regions: Regions, statistics: Mapping[str, TensorStatistics], scales: Scales
+    graph: OnnxGraph,
+    regions: Regions,
+    statistics: Mapping[str, TensorStatistics],
+    scales: Scales,
+    weights_share: float = WEIGHTS_SHARES[0],
 ) -> OnnxGraph | None:
     """Return a canonical graph with the tensors centred that lose less by that; None if there are none.
 
@@ -34,8 +38,9 @@ def centred(
         regions: Its int8 part.
         statistics: Of the tensors of the int8 part.
         scales: Those of the graph as it is.
+        weights_share: How much the error of weights counts beside that of tensors.
     """
-    shifts = choose_shifts(graph, regions, statistics, scales)
+    shifts = choose_shifts(graph, regions, statistics, scales, weights_share)
     return _shifted(graph, regions, shifts) if any(shift.changes for shift in shifts.values()) else None
 
 

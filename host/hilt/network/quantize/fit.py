@@ -15,6 +15,7 @@ from hilt.network.quantize.qdq import Scales
 from hilt.network.quantize.regions import Regions, find_regions
 from hilt.network.quantize.rounding import rounded_weights
 from hilt.network.quantize.scales import ScaleSearch, corrected_biases, initial_scales
+from hilt.network.quantize.shifts import WEIGHTS_SHARES
 from hilt.network.quantize.statistics import TensorStatistics, observe
 
 _OBSERVED_SAMPLES = 32
@@ -23,8 +24,8 @@ _LEAST_ROUNDING_GAIN = 0.05
 """Decibels that rounding by effect must bring, since it is fitted to few samples."""
 _LEAST_EQUALISING_GAIN = 0.1
 """Decibels that equalising must bring, since it changes the weights."""
-_STARTS = 1 + len(RULES) + 2
-"""Starts that are tried at most: the graph, equalised by each rule, and two of these centred."""
+_STARTS = 1 + len(RULES) + 2 * len(WEIGHTS_SHARES)
+"""Starts that are tried at most: the graph, equalised by each rule, and two of these centred in each way."""
 
 
 @dataclass(frozen=True)
@@ -149,11 +150,16 @@ class _Candidates:
         plain = self._made(self._graph, equalised=False, centred=False)
         best = equal = _better(plain, self._equalised(plain.start))
         for each in (plain, equal) if equal is not plain else (plain,):
-            start = each.start
-            made = centred(start.graph, start.regions, start.statistics, start.scales)
-            if made is not None:
-                best = _better(best, [self._made(made, equalised=each.equalised, centred=True)])
+            best = _better(best, self._centred(each))
         return best
+
+    def _centred(self, candidate: _Candidate) -> Iterator[_Candidate]:
+        """Yield a candidate with its tensors centred; too few samples do not show where values end."""
+        start = candidate.start
+        for share in WEIGHTS_SHARES if self._samples.unseen else ():
+            made = centred(start.graph, start.regions, start.statistics, start.scales, share)
+            if made is not None:
+                yield self._made(made, equalised=candidate.equalised, centred=True)
 
     def _equalised(self, plain: _Start) -> Iterator[_Candidate]:
         for rule in RULES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,8 +20,8 @@ _NONE, _UNIFORM, _BY_CHANNEL = range(3)
 POOLS = ("AveragePool", "GlobalAveragePool")
 """Operators that average, whose results have the factor and the constant of what they read."""
 _ROUNDS = 2
-_WEIGHTS_SHARE = 0.4
-"""How much the error of weights counts beside that of tensors: rounding by effect, and biases, make up for some."""
+WEIGHTS_SHARES = (0.4, 0.0)
+"""How much the error of weights may count beside that of tensors: rounding by effect, and biases, make up for some."""
 _MOST_WEIGHTS = 1 << 14
 """Weights of a layer, evenly spread, whose error is computed."""
 _LARGEST_EXCESS = 1.1
@@ -66,7 +67,11 @@ _NO_SHIFT = Shift(np.zeros(()))
 
 
 def choose_shifts(
-    graph: OnnxGraph, regions: Regions, statistics: Mapping[str, TensorStatistics], scales: Scales
+    graph: OnnxGraph,
+    regions: Regions,
+    statistics: Mapping[str, TensorStatistics],
+    scales: Scales,
+    weights_share: float = WEIGHTS_SHARES[0],
 ) -> dict[str, Shift]:
     """Return the shift of each tensor of a graph's int8 part; one that changes nothing where none serves.
 
@@ -75,16 +80,23 @@ def choose_shifts(
         regions: Its int8 part.
         statistics: Of the tensors of the int8 part.
         scales: Those of the graph as it is.
+        weights_share: How much the error of weights counts beside that of tensors.
     """
-    return _Chooser(graph, regions, statistics, scales).choose()
+    return _Chooser(graph, regions, statistics, scales, weights_share).choose()
 
 
 class _Chooser:
     """The state of choose_shifts."""
 
     def __init__(
-        self, graph: OnnxGraph, regions: Regions, statistics: Mapping[str, TensorStatistics], scales: Scales
+        self,
+        graph: OnnxGraph,
+        regions: Regions,
+        statistics: Mapping[str, TensorStatistics],
+        scales: Scales,
+        weights_share: float,
     ) -> None:
+        self._weights_share = weights_share
         self._graph, self._regions, self._statistics, self._scales = graph, regions, statistics, scales
         self._consumers, self._producers = graph.consumers(), graph.producers()
         self._layers = {id(layer.node): layer for layer in regions.layers}
@@ -97,6 +109,7 @@ class _Chooser:
         self._factors: dict[str, float] = {}
         """By group, as far as they are chosen."""
         self._weights = WeightLosses(graph)
+        self._read = Counter(layer.node.inputs[1] for layer in regions.layers)
 
     def choose(self) -> dict[str, Shift]:
         for name in reversed(self._regions.tensors):
@@ -234,14 +247,20 @@ class _Chooser:
 
     def _takes_factor(self, name: str) -> bool:
         """Tell whether the maker of a tensor and its readers can take up a factor."""
+        if name in self._made and not self._is_alone(self._made[name].node):
+            return False
         return (self._is_made(name) or name in self._regions.moved) and all(
             self._takes_up(reader, name) for reader in self._consumers.get(name, [])
         )
 
+    def _is_alone(self, layer: OnnxNode) -> bool:
+        """Tell whether no other layer has a layer's weights: those that are shared lie in memory once."""
+        return self._read[layer.inputs[1]] == 1
+
     def _takes_up(self, reader: OnnxNode, name: str) -> bool:
         layer, result = self._layers.get(id(reader)), reader.outputs[0]
         if layer is not None:
-            return name == layer.data and _is_plain(reader)
+            return name == layer.data and _is_plain(reader) and self._is_alone(reader)
         if result in self._restored.get(name, ()) or name in self._following.get(result, ()):
             return True
         if reader.op == "Add" and self._is_residual(reader, name):
@@ -255,7 +274,7 @@ class _Chooser:
             ends = [self._regions.groups[name] for name in (layer.output, layer.data)]
             if (ends[0] in groups) != (ends[1] in groups):
                 made, read = (factor if end in groups else self._factors.get(end, 1.0) for end in ends)
-                total += _WEIGHTS_SHARE * self._weights.of(layer.node.inputs[1], made / read)
+                total += self._weights_share * self._weights.of(layer.node.inputs[1], made / read)
         return total
 
     def _reads_constants(self, reader: OnnxNode) -> bool:
