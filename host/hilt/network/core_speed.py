@@ -262,8 +262,10 @@ def _parts(node: Node, shapes: Sequence[tuple[int, ...]], int8: bool) -> int:
         return 1
     if node.op in _RECURRENT:
         outer = _recurrent_parts(node, shapes[0], int8)
-    elif node.op in ("MatMul", "Gemm") and shapes[0]:
+    elif node.op in ("MatMul", "Gemm"):
         outer = next((size for size in shapes[0][:-1] if size > 1), 1)
+    elif node.op == "pixel_table":
+        outer = math.prod(shapes[0][: int(node.attributes["axis"])])
     elif node.op in ("conv2d", "Conv") and int(node.attributes.get("groups", node.attributes.get("group", 1))) > 1:
         outer = 1
     return min(max(outer, 1), MOST_THREADS)
