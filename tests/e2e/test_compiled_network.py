@@ -274,22 +274,18 @@ def test_a_bundle_for_another_bitstream_is_refused_with_both_names(model: Model,
 
 
 def test_too_little_contiguous_memory_is_said_in_bytes(runner: BoardRunner) -> None:
-    builder = Builder((1, 16, 2048, 2048))
-    pooled = {
-        "kernel": [1, 1],
-        "strides": [1, 1],
-        "pads": [0, 0, 0, 0],
-        "divisor": 1,
-        "shift": 0,
-        "clip": [-128, 127],
-    }
-    name = builder.add_node("pool", "average_pool", ["x"], (1, 16, 2048, 2048), pooled)
-    large = compile_network(builder.graph(name), target_of(BOARD)).data
-    bundle = read_bundle(large, "large.hilt")
+    """33 tensors of 4 MiB live at once; input and outputs fit a message."""
+    shape, small = (1, 16, 512, 512), (1, 16, 128, 128)
+    builder = Builder(shape)
+    same = {"kernel": [1, 1], "strides": [1, 1], "pads": [0] * 4, "divisor": 1, "shift": 0, "clip": [-128, 127]}
+    large = [builder.add_node(f"large{number}", "average_pool", ["x"], shape, same) for number in range(33)]
+    fourth = same | {"strides": [4, 4]}
+    ends = [builder.add_node(f"small{name}", "average_pool", [name], small, fourth) for name in large]
+    data = compile_network(builder.graph(*ends), target_of(BOARD)).data
     with pytest.raises(
-        MemoryNeededError, match=r"the network needs 134217728 bytes of contiguous memory, \d+ bytes are free.*in all"
+        MemoryNeededError, match=r"the network needs 1[34]\d{7} bytes of contiguous memory, \d+ bytes are free.*in all"
     ):
-        runner.run(bundle, large, encode_arrays({"x": np.zeros((1, 16, 8, 8), np.int8)}, {}))
+        runner.run(read_bundle(data, "large.hilt"), data, encode_arrays({"x": np.zeros(shape, np.int8)}, {}))
 
 
 ALONE = """
