@@ -261,7 +261,8 @@ def test_skips_add_into_the_sums_of_the_layer() -> None:
         helper.make_node("Add", ["s", "c"], ["a"]),
         helper.make_node("Relu", ["a"], ["t"]),
     ]
-    result = quantised(block(nodes, {"u": normal(8, 8, 3, 3), "b": normal(8)}))
+    graph = canonical(block(nodes, {"u": normal(8, 8, 3, 3), "b": normal(8)}))
+    result = quantise(graph, samples_for(graph, 16), search=False)
     fused = [node for node in result.graph.nodes if "residual_shift" in node.attributes]
     assert len(fused) == 1 and "add" not in ops(result.graph)
     assert fused[0].attributes["clip"] == [-128, 127]  # the Relu's zero is the least step: the tensor is centred
