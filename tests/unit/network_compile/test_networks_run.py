@@ -110,8 +110,9 @@ def test_an_add_is_an_identity_convolution_with_a_residual(left: int, right: int
     builder = Builder((1, 20, 24, 24))
     first = builder.conv("x", 20, 1)
     attributes = {"left_shifts": [left, right], "shift": 2, "clip": [-128, 127]}
-    graph = builder.graph(builder.add_node("sum", "add", ["x", first], (1, 20, 24, 24), attributes))
-    assert verified(graph, builder.input()) == ["conv0", "sum"]
+    added = builder.add_node("sum", "add", ["x", first], (1, 20, 24, 24), attributes)
+    graph = builder.graph(builder.conv(added, 20, 1))  # behind the last layer the processor would add
+    assert verified(graph, builder.input()) == ["conv0", "sum", "conv2"]
 
 
 @pytest.mark.parametrize("parameters", [PYNQ, SMALL, BATCHED])
