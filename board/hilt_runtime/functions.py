@@ -133,13 +133,13 @@ TABLE_END, TABLE_STEPS = 12, 64
 """The table of sigmoids is from -12 to 12, with 64 steps a unit."""
 
 
-def sigmoid_table() -> np.ndarray:
+def _sigmoid_table() -> np.ndarray:
     """Return the sigmoid at each step, and one more: float32."""
     values: np.ndarray = sigmoid(np.arange(-TABLE_END * TABLE_STEPS, TABLE_END * TABLE_STEPS + 2) / TABLE_STEPS)
     return values.astype(np.float32)
 
 
-_SIGMOIDS = sigmoid_table()
+SIGMOIDS = _sigmoid_table()
 
 
 def sigmoid_by_table(x: np.ndarray) -> Any:
@@ -159,5 +159,5 @@ def _by_table(x: np.ndarray, factor: int) -> Any:
     )
     place = np.minimum(np.maximum(x.astype(np.float32), -end), end) * steps + middle
     whole = np.where(np.isnan(place), np.float32(0), place).astype(np.int32)
-    low = _SIGMOIDS[whole]
-    return low + (place - whole.astype(np.float32)) * (_SIGMOIDS[whole + 1] - low)
+    low = SIGMOIDS[whole]
+    return low + (place - whole.astype(np.float32)) * (SIGMOIDS[whole + 1] - low)

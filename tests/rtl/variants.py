@@ -21,7 +21,7 @@ VARIANTS = {
 }
 
 IN_EACH_RUN = [name for name in VARIANTS if name not in ("4x8 A", "ultra96 A, 128-bit bus")]
-"""What `make test` builds: each choice of the RTL has two values among them. `make nightly` runs all."""
+"""The builds of `make test`. `make nightly` runs all."""
 
 # Blocks of more than 16. Verilator needs a minute for each: `make test` builds the first, `make nightly` all.
 WIDE_VARIANTS = {

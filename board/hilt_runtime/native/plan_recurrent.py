@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
-from hilt_runtime.functions import sigmoid_table
+from hilt_runtime.functions import SIGMOIDS
 from hilt_runtime.native import split
 from hilt_runtime.native.plan_float import add_bias, product
 from hilt_runtime.native.steps import Builder, NotNativeError, StepRecord, copy, strides_of
@@ -186,7 +186,7 @@ def _matrix(builder: Builder, inputs: Inputs, place: int) -> List[Any]:
 
 def _with_table(scales: Any) -> Any:
     """Return the factors of sums of a state's steps and, behind them, the table of sigmoids."""
-    return np.concatenate([factors_of(scales, STEPS), sigmoid_table()])
+    return np.concatenate([factors_of(scales, STEPS), SIGMOIDS])
 
 
 PLANS: Dict[str, Callable[[Builder, Inputs, Attributes], List[Any]]] = {

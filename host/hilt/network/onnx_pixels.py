@@ -1,4 +1,4 @@
-"""Functions of bytes, channel by channel, as tables: what images become before a network's first layer reads them.
+"""Functions of bytes, channel by channel, as tables: the preparation of images in front of a network's first layer.
 
 Pixels have 256 values. Whatever turns them into int8 element by element - a cast, a mean, a scale, a clip - is one
 look-up, however many operators it takes; transposes in between move int8 behind it.

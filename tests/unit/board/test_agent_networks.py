@@ -1,4 +1,4 @@
-"""Networks on the agent: which stay in memory, how often each image runs, what a reply holds, and what is refused."""
+"""Networks on the agent: residence in memory, repeats, replies and refusals."""
 
 from __future__ import annotations
 

@@ -221,7 +221,7 @@ def test_one_bit_of_the_first_output_that_is_compared_is_flipped(
 
 
 class Worker:
-    """A worker whose trial ends well, and which notes what is done to its memory."""
+    """A worker with successful trials; it records writes to its memory."""
 
     def __init__(self, chaos: ModuleType, plan: Any, kind: str) -> None:
         (plan.directory / "settings.json").write_text(json.dumps({**SETTINGS, "kinds": [kind]}))

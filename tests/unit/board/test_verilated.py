@@ -37,7 +37,7 @@ class Buffer:
 
 
 class Model:
-    """The model of an accelerator: registers that hold what is written, and memory."""
+    """A fake accelerator: memory, and registers that keep written values."""
 
     def __init__(self) -> None:
         self.registers: dict[int, int] = {}

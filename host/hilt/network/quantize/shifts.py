@@ -107,7 +107,7 @@ class _Chooser:
         self._following = following(graph, regions)
         self._freedoms: dict[str, int] = {}
         self._factors: dict[str, float] = {}
-        """By group, as far as they are chosen."""
+        """The factors chosen so far, by group."""
         self._weights = WeightLosses(graph)
         self._read = Counter(layer.node.inputs[1] for layer in regions.layers)
 
