@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
@@ -13,6 +14,9 @@ from hilt_runtime.operators_shape import TYPES
 
 Inputs = Sequence[Any]
 Attributes = Mapping[str, Any]
+
+_MOST_RUNS = 8
+"""Of places along an axis, each copied at once."""
 
 
 def _reshape(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
@@ -162,9 +166,35 @@ def _repeated(builder: Builder, data: Any, widths: Sequence[Tuple[int, int]], mo
             places = np.pad(np.arange(data.shape[axis]), (begin, end), mode=mode)  # type: ignore[call-overload]
             shape = [*data.shape[:axis], places.size, *data.shape[axis + 1 :]]
             out = builder.new(shape, data.dtype)
-            take(builder, data, builder.constant(places.astype(np.int64)), axis, out)
+            _copy_runs(builder, data, places, axis, out)
             data = out
     return data
+
+
+def _copy_runs(builder: Builder, data: Any, places: Any, axis: int, out: Any) -> None:
+    """Add what takes the places of an axis, which all exist: a copy of each run of them, if there are few."""
+    runs = _runs(places.tolist())
+    if len(runs) > _MOST_RUNS:
+        take(builder, data, builder.constant(places.astype(np.int64)), axis, out)
+        return
+    outer, inner = math.prod(data.shape[:axis]), math.prod(data.shape[axis + 1 :])
+    for first, count, step in runs:
+        reads = int(places[first]) * inner, (data.shape[axis] * inner, step * inner, 1)
+        copy(builder, data, out, (outer, count, inner), reads, (first * inner, (out.shape[axis] * inner, inner, 1)))
+
+
+def _runs(places: Sequence[int]) -> List[Tuple[int, int, int]]:
+    """Return the runs of places with one step between them: first, count and step of each."""
+    runs, first = [], 0
+    while first < len(places):
+        step, last = 1, first + 1
+        if last < len(places):
+            step = places[last] - places[first]
+        while last < len(places) and places[last] - places[last - 1] == step:
+            last += 1
+        runs.append((first, last - first, step))
+        first = last
+    return runs
 
 
 def _pads_of(builder: Builder, inputs: Inputs, attributes: Attributes) -> Tuple[List[int], List[int], Any]:

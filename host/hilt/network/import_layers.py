@@ -20,6 +20,7 @@ _LAYERS = {"Conv": "conv2d", "ConvTranspose": "conv2d", "Gemm": "dense"}
 _LARGEST_MEAN_SHIFT = 20
 """Sums of int8 shifted left by this are exact in float64, and so is their comparison with the middle."""
 _LARGEST_SHIFT = 31
+_MOVES_DATA = "it only moves data"
 
 
 @dataclass
@@ -311,11 +312,21 @@ class LayerMatcher:
         if node.op == "Resize":
             nearest = node.attributes.get("mode", "nearest") == "nearest"
             return self._resize(node, inputs) if nearest else None
+        if node.op == "Pad" and node.attributes.get("mode", "constant") != "constant":
+            return self._repeated(node, inputs)
         if node.op == "Concat" and len(inputs) != len(node.inputs):  # a constant part is joined in float
             return None
         op, attributes_of = _MOVES.get(node.op, ("", None))
         attributes = None if attributes_of is None else attributes_of(self, node, self._graph.shape(node.inputs[0]))
         return None if attributes is None else IntegerNode(op, node.name, inputs, attributes, [node.name])
+
+    def _repeated(self, node: OnnxNode, inputs: list[str]) -> IntegerNode | None:
+        """Return a Pad with a tensor's own elements, which ONNX's own operator computes on int8."""
+        pads = self._integers(node, 1)
+        if pads is None or any(node.inputs[2:]):
+            return None
+        constants = {1: ("pads", np.array(pads, np.int64))}
+        return IntegerNode("Pad", node.name, inputs, dict(node.attributes), [node.name], constants, _MOVES_DATA)
 
     def _largest(self, node: OnnxNode, shape: Sequence[int]) -> dict[str, Any] | None:
         plain = len(shape) == 4 and max(node.attributes.get("dilations", [1])) == 1
@@ -343,8 +354,7 @@ class LayerMatcher:
         constants = {
             place: (kind, self._graph.constants[name]) for place, (kind, name) in enumerate(kinds, start=1) if name
         }
-        reason = "it only moves data"
-        return IntegerNode("Resize", node.name, inputs, dict(node.attributes), [node.name], constants, reason)
+        return IntegerNode("Resize", node.name, inputs, dict(node.attributes), [node.name], constants, _MOVES_DATA)
 
     def _factors(self, node: OnnxNode) -> list[int] | None:
         """Return by how many a nearest Resize (N, C, H, W) repeats rows and columns; None if it does otherwise."""

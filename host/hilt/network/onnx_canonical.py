@@ -13,6 +13,7 @@ from hilt.network.onnx_affine import fold_affine
 from hilt.network.onnx_clips import clip_hard_sigmoids
 from hilt.network.onnx_cut_joins import cut_at_once, cut_before_joining
 from hilt.network.onnx_functions_first import functions_first
+from hilt.network.onnx_functions_of_cuts import functions_before_cuts
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode, infer_shapes, new_constant, reshape_node
 from hilt.network.onnx_layouts import cancel_layouts
 from hilt.network.onnx_look_up import fold_into_tables, look_up_one_hot
@@ -66,6 +67,7 @@ def canonicalise(graph: OnnxGraph) -> None:
     cut_before_joining(graph)
     cut_at_once(graph)
     functions_first(graph)
+    functions_before_cuts(graph)
     activate_before_shuffle(graph)
     cancel_layouts(graph)
     _each_node(graph, _means)  # a mean over the image may show only now

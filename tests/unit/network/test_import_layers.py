@@ -253,6 +253,10 @@ MOVES: dict[str, tuple[str, Case]] = {
         "pad",
         Case("Pad", data=((IMAGE, 2),), constants=(np.array([1, 2, 0, 3]), None, np.array([-1, 1])), opset=18),
     ),
+    "pad with reflections": (
+        "Pad",
+        Case("Pad", {"mode": "reflect"}, data=((IMAGE, 2),), constants=(np.array([0, 0, 1, 2, 0, 0, 0, 3]),)),
+    ),
     "twice as high": (
         "upsample",
         Case(
@@ -295,7 +299,6 @@ FLOAT_MOVES: dict[str, Case] = {
     "pad with a value": Case(
         "Pad", data=((IMAGE, 2),), constants=(np.array([0, 0, 1, 2, 0, 1, 0, 3]), np.array(1.5, np.float32))
     ),
-    "reflection": Case("Pad", {"mode": "reflect"}, data=((IMAGE, 2),), constants=(np.array([0, 0, 1, 2, 0, 0, 0, 3]),)),
     "largest of every other": Case("MaxPool", {"kernel_shape": [3, 2], "dilations": [2, 1]}, data=((IMAGE, 2),)),
     "between pixels": Case(
         "Resize", {"mode": "linear"}, data=((IMAGE, 2),), constants=(None, np.array([1, 1, 2, 2], np.float32))

@@ -163,6 +163,13 @@ def test_transposes_slices_and_joins(shape: list[int], seed: int) -> None:
         assert assert_native_equals_numpy("Pad", [data, np.array(pads)], {"mode": mode})
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 20])
+def test_pads_of_few_and_of_many_runs(size: int) -> None:
+    data = int8(1, 2, size, 3)
+    for mode in ("reflect", "edge", "wrap"):
+        assert assert_native_equals_numpy("Pad", [data, np.array([0, 19, 2, 1, 18, 0])], {"mode": mode})
+
+
 @examples
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=5), seeds)
 def test_pairs_with_broadcasting(shape: list[int], seed: int) -> None:

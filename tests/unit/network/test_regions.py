@@ -226,9 +226,9 @@ PADS = np.array([0, 0, 1, 1, 0, 0, 1, 1])
 
 @pytest.mark.parametrize(
     ("mode", "value", "is_int8"),
-    [("constant", None, True), ("constant", 0.0, True), ("constant", 0.5, False), ("reflect", None, False)],
+    [("constant", None, True), ("constant", 0.0, True), ("constant", 0.5, False), ("reflect", None, True)],
 )
-def test_only_zeros_are_padded_in_int8(mode: str, value: float | None, is_int8: bool) -> None:
+def test_zeros_and_a_tensors_own_elements_are_padded_in_int8(mode: str, value: float | None, is_int8: bool) -> None:
     constants = {"pads": PADS, **({} if value is None else {"v": np.array(value, np.float32)})}
     pad = node("Pad", "c,pads" + ("" if value is None else ",v"), "p", mode=mode)
     assert is_int8_between_layers(pad, constants) == is_int8

@@ -159,7 +159,7 @@ class _Finder:
             return bool(node.attributes.get("mode", "nearest") == "nearest")
         if node.op == "Pad":
             filled = any(value.dtype.kind == "f" and np.any(value != 0) for value in constants)
-            return node.attributes.get("mode", "constant") == "constant" and not filled
+            return node.attributes.get("mode", "constant") != "constant" or not filled
         return not any(value.dtype.kind == "f" for value in constants) and self._plain_pool(node)
 
     def _plain_pool(self, node: OnnxNode) -> bool:
