@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -16,6 +18,7 @@ import onnx
 import pytest
 
 from hilt import paths
+from hilt.bitstreams.manifest import load_manifest, user_directory
 from hilt.link.errors import BoardBusyError
 from hilt.measure.dataset import DatasetStore
 from hilt.network import zoo
@@ -31,6 +34,7 @@ FINISH_AFTER_A_STORE = (3 | 1 << 4).to_bytes(16, "little")
 """A program of one instruction, which waits for ever."""
 EXPLORE = ("explore", "resnet8", "--output", "out", "--sweep")
 SIM = ("sim", "--params", "pynq", "--image", "stalls.bin@0", "--insns", "0:1", "--max-cycles", str(1 << 60))
+PUBLISHED = str(Path(__file__).parents[1] / "unit" / "silicon" / "published.jsonl")
 SLOWNESS = 3
 """A machine that is busy with others takes so many times as long."""
 
@@ -120,9 +124,11 @@ def started(files: Path) -> Iterator[Callable[[list[str]], Command]]:
         ([*SIM, "--dump", "0:16:out.bin"], "running 1", "out.bin"),
         ([*SIM, "--device", "golden", "--dump", "0:16:out.bin"], "running 1", "out.bin"),
         (["bench", "certainty", "--quick", "--output", "bench"], "certainty", "bench/certainty/about.json"),
+        (["silicon", "fit", PUBLISHED, "--output", "fit.json"], "fitting", "fit.json"),
+        (["silicon", "choose"], "choosing the schedule of layer 1", "nothing"),
     ],
     ids=["quantize", "quantize-search", "compile", "compile-nodes", "explore", "explore-designs", "explore-verify",
-         "trace", "trace-waves", "sim", "sim-golden", "bench"],
+         "trace", "trace-waves", "sim", "sim-golden", "bench", "silicon-fit", "silicon-choose"],
 )  # fmt: skip
 def test_a_command_without_a_board(
     shared_home: Path, started: Callable[[list[str]], Command], files: Path, words: list[str], phase: str, made: str
@@ -130,19 +136,16 @@ def test_a_command_without_a_board(
     (files / made).unlink(missing_ok=True)  # of another phase, which failed
     command = started(words)
     command.wait_for(phase)
-    status, seconds = command.interrupt()
-    assert status == 130, command.text[-500:]
-    assert seconds < 2 * SLOWNESS and not (files / made).exists()
-    assert "Traceback" not in command.text
+    ends(command)
+    assert not (files / made).exists()
 
 
 def test_a_dataset(shared_home: Path, started: Callable[[list[str]], Command]) -> None:
     before = list(DatasetStore().paths())
     command = started(["dataset", "build", "resnet18.C10", "--orders", "1"])
     command.wait_for("parts")
-    status, seconds = command.interrupt()
-    assert status == 130 and seconds < 2 * SLOWNESS, (status, seconds, command.text[-500:])
-    assert "Traceback" not in command.text and list(DatasetStore().paths()) == before
+    ends(command)
+    assert list(DatasetStore().paths()) == before
 
 
 def is_in_use() -> bool:
@@ -205,19 +208,39 @@ def test_the_last_stage_of_a_campaign(tuned: str, started: Callable[[list[str]],
     ends_and_frees_the_board(command)
 
 
+@pytest.mark.parametrize("words", [["report"], ["compare", "net.hilt"]], ids=["report", "compare"])
 @pytest.mark.parametrize("phase", ["reading", "drawing"])
-def test_a_report(tuned: str, started: Callable[[list[str]], Command], files: Path, phase: str) -> None:
-    command = started(["report", tuned, "--html", "report.html"])
+def test_a_page(tuned: str, started: Callable[[list[str]], Command], files: Path, words: list[str], phase: str) -> None:
+    command = started([*words, tuned, "--html", "page.html"])
     command.wait_for(phase)
-    status, seconds = command.interrupt()
-    assert status == 130 and seconds < 2 * SLOWNESS, (status, seconds, command.text[-500:])
-    assert "Traceback" not in command.text and not (files / "report.html").exists()
+    ends(command)
+    assert not (files / "page.html").exists()
 
 
-def ends_and_frees_the_board(command: Command) -> None:
+def test_a_download(shared_home: Path, started: Callable[[list[str]], Command]) -> None:
+    """Interrupt it at a server that takes the connection and never answers."""
+    shipped = (paths.bitstreams_directory() / "manifest.toml").read_text(encoding="utf-8")
+    own = user_directory() / "manifest.toml"
+    own.parent.mkdir(parents=True, exist_ok=True)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        source = f"https://127.0.0.1:{silent.getsockname()[1]}/x.bit"
+        own.write_text(re.sub(r"https://[^\"]+", source, shipped), encoding="utf-8")
+        name = next(entry.name for entry in load_manifest().values() if entry.source == source)
+        command = started(["bitstream", "fetch", name])
+        taken, _ = silent.accept()
+        with taken:
+            ends(command)
+    own.unlink()
+
+
+def ends(command: Command) -> None:
     status, seconds = command.interrupt()
     assert status == 130 and seconds < 2 * SLOWNESS, (status, seconds, command.text[-500:])
     assert "Traceback" not in command.text
+
+
+def ends_and_frees_the_board(command: Command) -> None:
+    ends(command)
     ended = time.monotonic()
     while is_in_use():
         assert time.monotonic() - ended < 2 * SLOWNESS

@@ -86,10 +86,25 @@ def _path(test: str) -> Path:
     return FOLDER / (test.replace("/", ".") + ".json")
 
 
+class Stopwatch:
+    """A plugin of pytest: how long each test takes, which a `LineRecorder` slows several times."""
+
+    def __init__(self, seconds: Path) -> None:
+        self._path = seconds
+        self._seconds: dict[str, float] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._seconds[report.nodeid] = self._seconds.get(report.nodeid, 0.0) + report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        self._path.write_text(json.dumps(self._seconds))
+
+
 class LineRecorder:
     """A plugin of pytest. The lines of a fixture count for every test of its file, since later tests share it."""
 
-    def __init__(self, folder: Path, record: Path) -> None:
+    def __init__(self, folder: Path, record: Path, seconds: Mapping[str, float]) -> None:
+        """Take the seconds of each test by itself; of one that is not among them its own are taken."""
         self._folders = (f"{folder}/", f"{ROOT}/")
         self._names: dict[str, str] = {}
         self._record = record
@@ -98,6 +113,7 @@ class LineRecorder:
         self._shared: dict[str, int] = {}
         self._of_test: dict[str, int] = {}
         self._passed = True
+        self._undisturbed = seconds
         self._seconds = 0.0
 
     def __enter__(self) -> None:
@@ -158,7 +174,7 @@ class LineRecorder:
         test = {
             "name": name,
             "passed": self._passed,
-            "seconds": self._seconds,
+            "seconds": self._undisturbed.get(name, self._seconds),
             "lines": product,
             "helpers": sorted(of_test.keys() - product.keys()),
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import json
 import os
 import resource
 import select
@@ -15,10 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutation.record import LineRecorder
+from tests.mutation.record import LineRecorder, Stopwatch
 
-_PLUGINS = ("pytest_asyncio.plugin", "pytest_timeout", "_hypothesis_pytestplugin")
-_LIBRARIES = ("numpy", "hypothesis", "asyncssh", "paramiko", "labgrid", "rich.console", "sqlite3", "onnx", *_PLUGINS)
+PLUGINS = ("pytest_asyncio.plugin", "pytest_timeout", "_hypothesis_pytestplugin", "syrupy", "pytest_textual_snapshot")
+"""Plugins of pytest that the tests need: without one of them its tests fail, and notice nothing."""
+_LIBRARIES = ("numpy", "hypothesis", "asyncssh", "paramiko", "labgrid", "rich.console", "sqlite3", "onnx", *PLUGINS)
 """Imported once by the parent. Nothing of hilt is among them: each child imports the copy that holds its mutant."""
 _FAILED = "failed.txt"
 
@@ -40,13 +42,16 @@ class Limits:
 
 
 def record_lines(folder: Path, test: str, limits: Limits) -> Path:
-    """Run all tests of a file in a child that imports from `folder`, and return what a `LineRecorder` wrote.
+    """Run all tests of a file in two children that import from `folder`, and return what a `LineRecorder` wrote.
 
-    It holds the tests that ended within the limits.
+    It holds the tests that ended within the limits. The first child has nothing to slow it, and tells their seconds.
     """
-    record = folder / "tests.jsonl"
-    record.unlink(missing_ok=True)
-    _passes(folder, [test], limits, LineRecorder(folder, record))
+    record, seconds = folder / "tests.jsonl", folder / "seconds.json"
+    for path in (record, seconds):
+        path.unlink(missing_ok=True)
+    _passes(folder, [test], limits, Stopwatch(seconds))
+    taken = json.loads(seconds.read_text()) if seconds.exists() else {}
+    _passes(folder, [test], limits, LineRecorder(folder, record, taken))
     return record
 
 
@@ -62,7 +67,9 @@ def first_failure(folder: Path, tests: Sequence[str], limits: Limits) -> str | N
     return failed.read_text(encoding="utf-8") if failed.exists() else ""
 
 
-def _passes(folder: Path, tests: Sequence[str], limits: Limits, recorder: LineRecorder | None = None) -> bool:
+def _passes(
+    folder: Path, tests: Sequence[str], limits: Limits, recorder: LineRecorder | Stopwatch | None = None
+) -> bool:
     child = os.fork()
     if child == 0:
         resource.setrlimit(resource.RLIMIT_CPU, (limits.processor, limits.processor))
@@ -91,7 +98,7 @@ class _FailureNote:
             self._note.write_text(report.nodeid, encoding="utf-8")
 
 
-def _run(folder: Path, tests: Sequence[str], recorder: LineRecorder | None) -> None:
+def _run(folder: Path, tests: Sequence[str], recorder: LineRecorder | Stopwatch | None) -> None:
     status = 1
     try:
         os.setsid()
@@ -106,12 +113,12 @@ def _run(folder: Path, tests: Sequence[str], recorder: LineRecorder | None) -> N
         for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
             del sys.modules[name]
         _settle_hypothesis()
-        plugins = [word for plugin in _PLUGINS for word in ("-p", plugin)]
+        plugins = [word for plugin in PLUGINS for word in ("-p", plugin)]
         arguments = ["-q", "-p", "no:cacheprovider", *plugins, *tests]
         if recorder is None:
             status = int(pytest.main(["-x", *arguments], plugins=[_FailureNote(folder / _FAILED)]))
         else:
-            with recorder:
+            with recorder if isinstance(recorder, LineRecorder) else contextlib.nullcontext():
                 status = int(pytest.main(["--continue-on-collection-errors", *arguments], plugins=[recorder]))
     finally:
         os._exit(status)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
 from tests.mutation import record
+from tests.mutation.runner import PLUGINS
 
 MODULE = "HIGH = 7\n\n\ndef clamp(value):\n    return min(value, HIGH)\n\n\ndef double(value):\n    return 2 * value\n"
 TESTS = """
@@ -86,6 +88,8 @@ def test_a_line_belongs_to_the_tests_that_run_it_and_an_import_to_none(folder: P
     lines = {test["name"].partition("::")[2]: int(test["lines"]["host/small.py"], 16) for test in tests}
     assert lines == {"test_clamp": 1 << 4 | 1 << 5, "test_double": 1 << 8 | 1 << 9}
     assert all(test["passed"] for test in tests)
+    seconds = json.loads((folder / "seconds.json").read_text())
+    assert {test["name"]: test["seconds"] for test in tests} == seconds, "as they are when nothing is recorded"
 
 
 def test_the_first_test_that_fails_is_named(folder: Path) -> None:
@@ -122,3 +126,17 @@ def test_a_record_is_stale_once_a_source_that_it_names_changes(tmp_path: Path, m
         (tmp_path / name).write_text("")
     record._digest.cache_clear()
     assert record.stale(["test_small.py", "test_new.py"]) == ["test_new.py"]
+
+
+def test_each_plugin_that_a_test_needs_is_there() -> None:
+    """Let the pictures of the terminal UI take part: they need the fixture of a plugin.
+
+    Not needed: workers, which a child is itself, and those that libraries bring for the tests of others.
+    """
+    installed = {each.value for each in entry_points(group="pytest11")}
+    assert installed - set(PLUGINS) <= {
+        "xdist.plugin",
+        "xdist.looponfail",
+        "platformdirs.pytest_plugin",
+        "labgrid.pytestplugin",
+    }
