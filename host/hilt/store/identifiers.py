@@ -8,6 +8,10 @@ from hilt.store.errors import AmbiguousRunError, UnknownRunError
 from hilt.store.records import Campaign, Run
 
 LAST = "last"
+_SHORT = 8
+"""Characters of an id that are said, as `hilt runs` has them; more if more were given."""
+_NEWEST = 200
+"""Runs whose ids and workloads may have been meant."""
 
 
 def run_or_campaign(store: Store, identifier: str) -> Run | Campaign:
@@ -26,13 +30,24 @@ def run_or_campaign(store: Store, identifier: str) -> Run | Campaign:
     except UnknownRunError:
         if campaign is not None:
             return campaign
-        near = did_you_mean(identifier, [LAST], "`hilt runs` and `hilt campaigns` list them")
+        near = did_you_mean(identifier, _names(store, identifier), "`hilt runs` and `hilt campaigns` list them")
         text = f"there is no run or campaign {identifier!r}; {near}"
         raise UnknownRunError(text) from None
     else:
         if campaign is None:
             return run
     raise AmbiguousRunError(f"a campaign and a run begin with {identifier!r}; give more of its id")
+
+
+def _names(store: Store, identifier: str) -> dict[str, str]:
+    """Return what may have been meant: ids, and networks and workloads, each of its newest."""
+    names = {LAST: LAST}
+    known = [(each.uuid, each.name) for each in store.campaigns()]
+    for uuid, name in known + [(each.uuid, each.workload) for each in store.runs(_NEWEST)]:
+        short = uuid[: max(_SHORT, len(identifier))]
+        names.setdefault(short, short)
+        names.setdefault(name, f"{uuid[:_SHORT]} ({name})")
+    return names
 
 
 def _newest(store: Store) -> Run | Campaign:
