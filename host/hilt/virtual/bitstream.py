@@ -13,6 +13,7 @@ from pathlib import Path
 from hilt import paths
 from hilt.simulator.build import LIBRARY, Form, build, design_key, model_key
 from hilt.simulator.cross_build import cross_build
+from hilt.simulator.leftovers import remove_leftovers
 from hilt.virtual.board_model import BoardModel
 from hilt.virtual.errors import VirtualBoardError
 from hilt.virtual.linux.computer import COMPUTERS
@@ -85,6 +86,7 @@ def make_bitstream(board_model: BoardModel, form: Form | None = None) -> Virtual
     Raises the errors of hilt.simulator.build.build: a missing compiler, sources that do not build.
     """
     identity = bitstream_identity(board_model, form)
+    remove_leftovers(paths.cache() / "models")
     library = _library(board_model, form or board_model.form)
     contents = bitfile(f"vta_{board_model.accelerator.parameters.name}", board_model.bit_part, library.read_bytes())
     path = paths.cache() / "bitstreams" / f"{identity}-{_suffix(board_model)}"
