@@ -14,7 +14,9 @@ from hilt.network.lower_tiles import Tiled
 from hilt.network.tile_writer import DATA, OUT
 from hilt.schedule import Conv2d
 from hilt.schedule.by_table import TABLED
+from hilt.schedule.interleaved import Interleaved
 from hilt.schedule.residual import RESIDUAL
+from hilt.vta.layout import blocks
 
 
 class NotOnVtaError(ValueError):
@@ -94,6 +96,7 @@ class VtaLayer:
         fold: How the processor writes the data; None if it lies as any packed tensor.
         tabled: The table that the output goes by; None if it has none.
         bands: The rows of each batch lane, where these hold bands of one image; None where they hold images.
+        interleaved: Neighbouring outputs that are channel blocks of one pixel of `workload`; None if none are.
     """
 
     node: Node
@@ -108,6 +111,7 @@ class VtaLayer:
     fold: Fold | None = None
     tabled: Tabled | None = None
     bands: Bands | None = None
+    interleaved: Interleaved | None = None
 
     @property
     def data_shape(self) -> tuple[int, int, int, int]:
@@ -134,26 +138,66 @@ def _writes(output: str, tabled: Tabled | None) -> Mapping[str, str]:
     return ({} if tabled.alone else {OUT: output}) | {TABLED: tabled.output}
 
 
-def folded(layer: VtaLayer) -> VtaLayer | None:
-    """Return a convolution with its kernel's columns as channels; None if it has groups or one column only."""
+def folded(layer: VtaLayer, block: int = 1, outputs: int = 1) -> VtaLayer | None:
+    """Return a convolution with its kernel's columns as channels; None if it has groups or one column only.
+
+    With several `outputs`, the columns of so many neighbouring ones are channels of one pixel, and these outputs are
+    blocks of channels, of `block` each.
+    """
     workload, weights = layer.workload, layer.weights
     if workload.groups > 1 or workload.kernel[1] == 1:
         return None
     high, wide = workload.kernel
+    stride = workload.stride[1]
     narrow = replace(
         workload,
-        in_channels=workload.in_channels * wide,
-        width=workload.out_width,
+        in_channels=workload.in_channels * (wide + (outputs - 1) * stride),
+        width=workload.out_width // outputs,
+        out_channels=workload.out_channels if outputs == 1 else outputs * blocks(len(weights), block) * block,
         kernel=(high, 1),
         stride=(workload.stride[0], 1),
         padding=(workload.padding[0], 0),
         padding_end=(workload.pad_end[0], 0),
     )
-    columns = weights.transpose(0, 3, 1, 2).reshape(len(weights), -1, high, 1)
+    columns, bias = weights, layer.bias
+    if outputs > 1:
+        columns, bias = _beside(weights, outputs, stride, block), _repeated(bias, outputs, block)
+    columns = columns.transpose(0, 3, 1, 2).reshape(narrow.out_channels, -1, high, 1)
     return replace(
         layer,
         bands=layer.bands and replace(layer.bands, width=narrow.width),
         workload=narrow,
         weights=np.ascontiguousarray(columns),
-        fold=Fold(wide, workload.stride[1], workload.padding[1]),
+        bias=bias,
+        fold=Fold(wide + (outputs - 1) * stride, stride * outputs, workload.padding[1]),
+        interleaved=Interleaved(outputs, narrow.out_height, narrow.out_width) if outputs > 1 else None,
     )
+
+
+def most_outputs(layer: VtaLayer, block: int) -> int:
+    """Return how many neighbouring outputs' columns fit in the channel blocks of one's; 1 where they stay apart."""
+    workload = layer.workload
+    if layer.shifts or layer.residual or layer.bands or workload.batch > 1:
+        return 1
+    channels, wide, stride = workload.in_channels, workload.kernel[1], workload.stride[1]
+    lanes = blocks(channels * wide, block) * block
+    most = (lanes // channels - wide) // stride + 1
+    return max(count for count in range(1, max(most, 1) + 1) if workload.out_width % count == 0)
+
+
+def _beside(weights: NDArray[np.int8], outputs: int, stride: int, block: int) -> NDArray[np.int8]:
+    """Return weights (outputs * CO in whole blocks, CI, KH, wider KW): those of each output begin at its own column."""
+    channels, inner, high, wide = weights.shape
+    groups = blocks(channels, block)
+    made = np.zeros((groups, outputs, block, inner, high, wide + (outputs - 1) * stride), np.int8)
+    whole = np.zeros((groups * block, inner, high, wide), np.int8)
+    whole[:channels] = weights
+    for place in range(outputs):
+        made[:, place, ..., place * stride : place * stride + wide] = whole.reshape(groups, block, inner, high, wide)
+    return made.reshape(-1, *made.shape[3:])
+
+
+def _repeated(bias: NDArray[np.int32], outputs: int, block: int) -> NDArray[np.int32]:
+    """Return the bias of each block of channels once for each output."""
+    whole = np.pad(bias, (0, -len(bias) % block)).reshape(-1, 1, block)
+    return np.ascontiguousarray(np.repeat(whole, outputs, axis=1)).reshape(-1)

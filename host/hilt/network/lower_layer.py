@@ -20,6 +20,7 @@ from hilt.schedule import Rejected, lower
 from hilt.schedule.bias_first import LOWER, with_bias_first
 from hilt.schedule.by_table import by_table
 from hilt.schedule.code import Code, code_of
+from hilt.schedule.interleaved import interleaved
 from hilt.schedule.residual import with_residual
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import UOP, AluOpcode, MemoryType, Opcode
@@ -44,6 +45,8 @@ def _lane_code(layer: VtaLayer | TiledLayer, knobs: Mapping[str, int], accelerat
         plane = layer.workload.out_height * layer.workload.out_width
         output = OutputStage(len(layer.shifts), plane, knobs.get("tile_b", 1))
         code = with_shifts(code, layer.shifts, output, accelerator)
+    if layer.interleaved is not None:
+        code = interleaved(code, layer.interleaved)
     if layer.residual:
         return with_residual(code, layer.residual_shift, accelerator)
     return code if lowered_bias(layer, accelerator) is None else with_bias_first(code, accelerator)

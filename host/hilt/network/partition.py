@@ -12,7 +12,7 @@ from hilt.network.band_layers import placed_layer
 from hilt.network.core_speed import node_work
 from hilt.network.crossings import crossing_seconds, fold_work, layout_work, packed_seconds
 from hilt.network.graph import Graph, Node, check
-from hilt.network.layers import NotOnVtaError, Tabled, TiledLayer, VtaLayer, folded, table_of
+from hilt.network.layers import NotOnVtaError, Tabled, TiledLayer, VtaLayer, folded, most_outputs, table_of
 from hilt.network.packed_layout import PackedLayout
 from hilt.network.packed_steps import packed_attributes
 from hilt.network.processor import ASSUMED, ProcessorSpeed
@@ -192,17 +192,21 @@ def _folded_if_faster(
     """Return the layer whose data the processor packs.
 
     The columns of its kernel become channels if VTA and the packing are faster together: less of each block is empty,
-    but each pixel is written as often as the kernel reads it.
+    but each pixel is written as often as the kernel reads it. Neighbouring outputs share a block if that is faster.
     """
-    clock = searcher.accelerator.clock_hz
-    narrow = folded(layer) if layer.workload.in_channels < layout.parameters.block else None
-    if narrow is None:
+    clock, block = searcher.accelerator.clock_hz, layout.parameters.block
+    if layer.workload.in_channels >= block:
         return layer, schedules
-    others = _schedules(narrow, searcher, tuned)
-    plain = layout_work(layer.data_shape, layout)
-    whole = schedules[0].cycles / clock + speed.seconds(plain)
-    beside = others[0].cycles / clock + speed.seconds(fold_work(narrow, layout))
-    return (narrow, others) if beside < whole else (layer, schedules)
+    found = [(schedules[0].cycles / clock + speed.seconds(layout_work(layer.data_shape, layout)), layer, schedules)]
+    for outputs in sorted({1, most_outputs(layer, block)}):
+        narrow = folded(layer, block, outputs)
+        if narrow is not None:
+            with suppress(NoScheduleError):
+                others = _schedules(narrow, searcher, tuned)
+                taken = others[0].cycles / clock + speed.seconds(fold_work(narrow, layout))
+                found.append((taken, narrow, others))
+    _, chosen, fastest = min(found, key=lambda each: each[0])
+    return chosen, fastest
 
 
 def _windowed_if_faster(
@@ -227,7 +231,7 @@ def _measured(layer: VtaLayer | TiledLayer, searcher: Searcher, options: Sequenc
     residual = layer.residual_shift if layer.residual else None
     for knobs in options:
         with suppress(Rejected, ConfigurationError):
-            found.append(searcher.judge(layer.workload, knobs, residual, "tuned", layer.bands))
+            found.append(searcher.judge(layer.workload, knobs, residual, "tuned", layer.bands, layer.interleaved))
     return found
 
 
@@ -240,10 +244,10 @@ def _schedules(layer: VtaLayer | TiledLayer, searcher: Searcher, tuned: Tuned) -
     # A schedule of another form may leave no room for the residual.
     found = _measured(layer, searcher, options)
     if not found:
-        return searcher.schedules(layer.workload, residual, layer.bands)
+        return searcher.schedules(layer.workload, residual, layer.bands, layer.interleaved)
     if not in_order:
         # They were tuned in another form, and in this one another schedule may be faster.
-        others = searcher.schedules(layer.workload, residual, layer.bands)
+        others = searcher.schedules(layer.workload, residual, layer.bands, layer.interleaved)
         found = sorted([*found, *others], key=lambda each: each.cycles)
     return found
 

@@ -20,6 +20,7 @@ from hilt.schedule import Conv2d, Rejected, convolution, lower
 from hilt.schedule.checks import Checks
 from hilt.schedule.code import Code, code_of
 from hilt.schedule.fused import alone
+from hilt.schedule.interleaved import Interleaved, interleaved
 from hilt.schedule.residual import with_residual
 from hilt.schedule.tiling import Tiling, TilingProblem
 from hilt.simulator.device import MemoryModel
@@ -64,7 +65,9 @@ class Searcher:
     machine: MachineParameters | None = None
     """The machine that counts cycles; None is hilt's RTL."""
     _twin: Twin | MachineTwin | None = None
-    _known: dict[tuple[Conv2d, int | None, Bands | None], list[Schedule]] = field(default_factory=dict)
+    _known: dict[tuple[Conv2d, int | None, Bands | None, Interleaved | None], list[Schedule]] = field(
+        default_factory=dict
+    )
 
     @property
     def twin(self) -> Twin | MachineTwin:
@@ -76,15 +79,21 @@ class Searcher:
         """Return the best schedule of the search. Raises NoScheduleError if no configuration fits the accelerator."""
         return self.schedules(workload, residual_shift)[0]
 
-    def schedules(self, workload: Conv2d, residual_shift: int | None, bands: Bands | None = None) -> list[Schedule]:
+    def schedules(
+        self,
+        workload: Conv2d,
+        residual_shift: int | None,
+        bands: Bands | None = None,
+        form: Interleaved | None = None,
+    ) -> list[Schedule]:
         """Return the best schedules of the search, fastest first, all with other shapes of tiles.
 
         Raises:
             NoScheduleError: No configuration fits the accelerator.
         """
-        key = (replace(workload, name=""), residual_shift, bands)
+        key = (replace(workload, name=""), residual_shift, bands, form)
         if key not in self._known:
-            self._known[key] = self._search(workload, residual_shift, bands)
+            self._known[key] = self._search(workload, residual_shift, bands, form)
         return self._known[key]
 
     def tile_schedule(self, name: str, work: Tiled, bands: Bands | None = None) -> Schedule:
@@ -116,18 +125,24 @@ class Searcher:
         residual_shift: int | None,
         origin: str,
         bands: Bands | None = None,
+        form: Interleaved | None = None,
     ) -> Schedule:
         """Return a schedule of given knobs with its cycles. Raises Rejected if they do not fit."""
         code = code_of(lower(workload, knobs, self.accelerator), self.accelerator)
+        code = interleaved(code, form) if form else code
         cycles = self.cycles([self._program(code, residual_shift, bands)])[0]
         return Schedule(dict(knobs), int(cycles), origin)
 
-    def _search(self, workload: Conv2d, residual_shift: int | None, bands: Bands | None) -> list[Schedule]:
+    def _search(
+        self, workload: Conv2d, residual_shift: int | None, bands: Bands | None, form: Interleaved | None
+    ) -> list[Schedule]:
         checks: Checks = CheckLevel.STRICT if self.accelerator.hazards == "none" else CheckLevel.COMPILER
         problem = TuningProblem.of(workload, self.accelerator, checks=checks, orders=4, machine=self.machine)
         counted = self._counted_around_the_best(problem)
         ranked = sorted(counted, key=lambda index: counted[index])
-        if residual_shift is not None or bands is not None:
+        if form is not None:
+            ranked = self._interleaved(problem, ranked, form, counted)
+        elif residual_shift is not None or bands is not None:
             ranked = self._as_it_runs(problem, ranked, residual_shift, bands, counted)
             if not ranked:
                 raise NoScheduleError(
@@ -195,6 +210,21 @@ class Searcher:
                 continue
             counted[index] = self.cycles([joined])[0]
             fitting.append(index)
+            if len(fitting) == _AS_IT_RUNS:
+                break
+        return sorted(fitting, key=lambda index: counted[index])
+
+    def _interleaved(
+        self, problem: TuningProblem, ranked: list[int], form: Interleaved, counted: dict[int, float]
+    ) -> list[int]:
+        """Return those whose tiles have all blocks of one output's channels, fastest first, and count them anew."""
+        fitting: list[int] = []
+        for index in ranked:
+            program = problem.lowered(index) if problem.space.knobs_at(index)["tile_co"] == form.outputs else None
+            if program is not None:
+                code = interleaved(code_of(program, self.accelerator), form)
+                counted[index] = self.cycles([self._program(code, None)])[0]
+                fitting.append(index)
             if len(fitting) == _AS_IT_RUNS:
                 break
         return sorted(fitting, key=lambda index: counted[index])
