@@ -11,7 +11,6 @@ import numpy as np
 
 from hilt.measure.dataset import DatasetKey
 from hilt.run_choices import CheckLevel
-from hilt.schedule.checks import Checks
 from hilt.trial import Outcome
 from hilt.tune import Feedback
 from hilt_experiments.bench import Bench
@@ -21,11 +20,8 @@ from hilt_experiments.foreign_runs import NEAR, described, facts_of, problem_of
 from hilt_experiments.shards import Row, Shard, rows_of
 from hilt_experiments.side_worlds import SideWorld, side_worlds
 
-_SPACES: tuple[tuple[Checks, str], ...] = tuple(
-    (checks, f"resnet18.{layer}")
-    for checks in (CheckLevel.TVM, CheckLevel.COMPILER)
-    for layer in ("C2", "C5", "C8", "C9")
-)
+_USUAL = tuple(f"resnet18.{layer}" for layer in ("C2", "C5", "C8", "C9"))
+_ALL = tuple(f"resnet18.C{number}" for number in range(2, 12))
 _TOGETHER = 10
 """Worlds of one seed."""
 _TRIALS, _BATCH = 750, 8
@@ -34,11 +30,11 @@ _TARGET_FALSE = 0.02
 
 
 def sides(bench: Bench) -> None:
-    """Hold the experiment: --seeds of the generator from --seed on, ten worlds each in eight spaces."""
+    """Hold the experiment: --seeds of the generator from --seed on, ten worlds each; all ten layers with --full."""
     seeds, first = bench.seeds(2, 13), bench.settings.seed or 0
     levels = bench.levels([CheckLevel.TVM, CheckLevel.COMPILER])
-    names = bench.workloads(sorted({name for _, name in _SPACES}), sorted({name for _, name in _SPACES}))
-    spaces = [subject(name, checks=checks) for checks, name in _SPACES if checks in levels and name in names]
+    names = bench.workloads(_USUAL, _ALL)
+    spaces = [subject(name, checks=checks) for checks in levels for name in names]
     rows = rows_of(shards_of(spaces, range(first, first + seeds)), bench.settings.jobs, bench.report)
     bench.table("runs", rows)
     sure = [row for row in rows if row["confidence"] is not None and row["confidence"] >= _SURE]
