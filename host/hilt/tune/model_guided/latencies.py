@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hilt.tune.model_guided.gaussian_process import GaussianProcess, Inputs, Kernel
 from hilt.tune.model_guided.initial_design import InitialDesign
 from hilt.tune.model_guided.machines import TwinMachine
-from hilt.tune.model_guided.posterior import FAR_ERROR, MachineFit, Posterior, UnmovedFit
+from hilt.tune.model_guided.posterior import FAR_ERROR, MachineFit, Mixture, Posterior, UnmovedFit
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -44,7 +44,7 @@ class Latencies:
         self._fitted = self._weighed = 0
         self._expected: dict[int, tuple[float, float]] = {}
         self._errors: list[float] = []
-        self._guess: tuple[Floats, Floats] | None = None
+        self._guess: Mixture | None = None
         self.rows: Rows = design.rows
 
     @property
@@ -69,8 +69,8 @@ class Latencies:
         if not self._posterior.components or not rows:
             return
         self.sharpen(np.array(rows, dtype=np.int64))
-        mean, deviation = self._posterior.predict(np.array(rows, dtype=np.int64))
-        self._expected.update(zip(rows, zip(mean.tolist(), deviation.tolist(), strict=True), strict=True))
+        found = self._posterior.predict(np.array(rows, dtype=np.int64))
+        self._expected.update(zip(rows, zip(found.mean.tolist(), found.deviation.tolist(), strict=True), strict=True))
 
     def learn(self, new: dict[int, float], measured: dict[int, float], tried: Rows) -> None:
         """Learn `new` logarithms of latencies in nominal cycles by row; `measured` are all so far.
@@ -97,15 +97,14 @@ class Latencies:
         else:
             self._posterior.condition(measured)
 
-    def predict(self) -> tuple[Floats, Floats]:
-        """Return mean and deviation (n,) of the rows' logarithms."""
+    def predict(self) -> Mixture:
+        """Return the distributions (n,) of the rows' logarithms."""
         if self._guess is None:
             if self._posterior.components:
-                mean, deviation = self._posterior.predict(self.rows)
-                self._guess = mean, deviation * self.widening
+                self._guess = self._posterior.predict(self.rows).widened(self.widening)
             else:
                 drawn = self._first_draws(np.arange(len(self.rows)), 256, np.random.default_rng(0))
-                self._guess = drawn.mean(axis=0), drawn.std(axis=0)
+                self._guess = Mixture(np.ones(1), drawn.mean(axis=0)[None], drawn.std(axis=0)[None])
         return self._guess
 
     def estimated(self) -> Bools:
@@ -140,8 +139,8 @@ class Latencies:
     def _follow(self, measured: dict[int, float]) -> None:
         """Choose the rows that may be among the best, and those that were measured."""
         count = len(self._initial_design.candidates)
-        mean, deviation = self._posterior.predict(np.arange(count))
-        best = np.argsort(mean - 2 * deviation, kind="stable")[:_MOST_FOLLOWED]
+        hope = self._posterior.predict(np.arange(count)).hope
+        best = np.argsort(hope, kind="stable")[:_MOST_FOLLOWED]
         self.rows = np.union1d(best, np.array(list(measured), dtype=np.int64))
         self._guess = None
 

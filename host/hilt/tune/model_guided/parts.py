@@ -25,7 +25,7 @@ _FILLS = (
 """Hidden features whose range must be seen: the fill of each buffer, and the traffic."""
 _EDGES = (0.04, 0.1, 0.25, 0.5, 0.75, 0.9, 0.96)
 """Quantiles that cut a number's range into parts."""
-_MOST_CUTS = 48
+_MOST_CUTS = 256
 """Most cuts of a number's range that a step may lie at; quantiles, if it has more values."""
 _MODULI = (2, 3, 4)
 _TOGETHER = 3

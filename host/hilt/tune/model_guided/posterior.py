@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtr, ndtri
 
 from hilt.tune.model_guided.calibration import CLOCK_DEVIATION, find_coordinates
 from hilt.tune.model_guided.candidates import Candidates
@@ -56,6 +57,9 @@ _RIVALS = 6
 """Largest number of rivals of steps in the mixture."""
 _NEGLIGIBLE = 0.01
 """Share of the best component's weight below which a component is left out."""
+
+_LITTLE = 0.0228
+"""Probability of a normal variable two deviations below its mean or farther."""
 
 FAR_ERROR = 0.02
 """Largest error of a model far from the best, as a share of the distance from it in logarithms."""
@@ -138,6 +142,44 @@ class UnmovedFit(MachineFit):
 
     def _find(self, rows: Rows, observed: Floats) -> Floats:
         return self.machine.prior
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """A mixture of normal distributions for each of n rows: a component for each of the `weights` (c,), 1 in all.
+
+    A step's rivals put a row far apart: with the mixture's own mean and deviation, the fast one would not count.
+    """
+
+    weights: Floats
+    means: Floats
+    """Means (c, n) of the components."""
+    deviations: Floats
+
+    @property
+    def mean(self) -> Floats:
+        """The mixture's mean (n,)."""
+        return np.asarray(self.weights @ self.means)
+
+    @property
+    def deviation(self) -> Floats:
+        """The mixture's deviation (n,)."""
+        spread = self.weights @ (self.deviations**2 + self.means**2) - self.mean**2
+        return np.asarray(np.sqrt(np.maximum(spread, 0)))
+
+    @property
+    def hope(self) -> Floats:
+        """A value (n,) that each row is below with little probability: two deviations below a lone component's mean."""
+        below = ndtri(np.minimum(_LITTLE / self.weights, 0.5))[:, None]
+        return np.asarray((self.means + below * self.deviations).min(axis=0))
+
+    def below(self, threshold: float) -> Floats:
+        """Return the probability (n,) that each row is below the threshold."""
+        return np.asarray(self.weights @ ndtr((threshold - self.means) / np.maximum(self.deviations, 1e-9)))
+
+    def widened(self, factor: float) -> Mixture:
+        """Return the same with deviations `factor` times as large."""
+        return replace(self, deviations=self.deviations * factor)
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,14 +311,13 @@ class Posterior:
         own = [component.inputs.own_variance[rows] for component in self.components]
         return np.asarray(np.any(np.stack(own) > 0, axis=0)) if own else np.zeros(len(rows), dtype=np.bool_)
 
-    def predict(self, rows: Rows) -> tuple[Floats, Floats]:
-        """Return the mixture's mean and deviation (n,)."""
+    def predict(self, rows: Rows) -> Mixture:
+        """Return each component's prediction of rows (n,)."""
         distances = self._distances(rows)
         parts = [component.predict(rows, distances) for component in self.components]
         weights = np.array([component.weight for component in self.components])
         means, deviations = (np.stack(values) for values in zip(*parts, strict=True))
-        mean = weights @ means
-        return mean, np.sqrt(np.maximum(weights @ (deviations**2 + means**2) - mean**2, 0))
+        return Mixture(weights, means, deviations)
 
     def sample(self, rows: Rows, count: int, widening: float, generator: np.random.Generator) -> Floats:
         """Return joint draws (count, n), with each component's share of the count."""

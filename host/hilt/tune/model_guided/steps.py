@@ -74,12 +74,37 @@ def find_steps(inputs: Inputs, residual: Floats, sides: Bools, kernel: Kernel) -
     penalty = float(np.log(max(patterns, 1)))
     chosen: list[int] = []
     while len(chosen) < _MOST and sides.shape[1]:
-        evidence = StepEvidence.of(with_steps(inputs, sides[:, chosen]), residual, sides, kernel)
-        best = int(np.argmax(evidence.gain))
-        if evidence.gain[best] <= penalty:
+        best, gain = _most_evident(inputs, residual, sides, kernel, chosen)
+        if gain <= penalty:
             break
         chosen.append(best)
+        if len(chosen) > 1:
+            chosen = _exchanged(inputs, residual, sides, kernel, chosen)
     return chosen, penalty * len(chosen)
+
+
+def _exchanged(inputs: Inputs, residual: Floats, sides: Bools, kernel: Kernel, chosen: list[int]) -> list[int]:
+    """Return the steps after each had its turn to be exchanged for a more evident one beside the others.
+
+    The first step was chosen as if it were alone; beside a second one, another side may explain more.
+    """
+    chosen = chosen.copy()
+    for _ in range(_MOST):
+        before = chosen.copy()
+        for at in range(len(chosen)):
+            chosen[at], _ = _most_evident(inputs, residual, sides, kernel, chosen[:at] + chosen[at + 1 :])
+        if chosen == before:
+            break
+    return chosen
+
+
+def _most_evident(
+    inputs: Inputs, residual: Floats, sides: Bools, kernel: Kernel, others: list[int]
+) -> tuple[int, float]:
+    """Return the side that explains the most beside the `others`, and its gain."""
+    evidence = StepEvidence.of(with_steps(inputs, sides[:, others]), residual, sides, kernel)
+    best = int(np.argmax(evidence.gain))
+    return best, float(evidence.gain[best])
 
 
 @dataclass(frozen=True)
@@ -102,7 +127,8 @@ class MeasuredCandidates:
 def rivals(space: MeasuredCandidates, kernel: Kernel, steps: Steps, at: int) -> list[tuple[Steps, float]]:
     """Return steps with another side in place of `steps[at]`, and the share of the evidence for each, below 1 in all.
 
-    The sides explain the measurements about as well, and each makes another untried candidate the best.
+    The sides explain the measurements about as well, and each makes another untried candidate the best. A candidate
+    that is not predicted exactly counts as faster by the deviation of its prediction.
     """
     others = steps[:at] + steps[at + 1 :]
     seen = with_steps(space.seen, space.sides[space.rows][:, others])
@@ -117,6 +143,8 @@ def rivals(space: MeasuredCandidates, kernel: Kernel, steps: Steps, at: int) -> 
     linear = with_steps(space.inputs, space.sides[:, others]).linear
     values = space.mean[:, None] + linear @ evidence.directions[:, order]
     values += space.sides[:, order] * evidence.size[order]
+    if space.inputs.own is not None:
+        values -= space.inputs.own[:, None]
     values[space.tried] = np.inf
     best = values.argmin(axis=0)
     hopeful = (values.min(axis=0) < space.observed.min()) & (best != best[0])

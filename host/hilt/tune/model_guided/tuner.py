@@ -8,7 +8,6 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
 
 from hilt.simulator.device import SimulatorError
 from hilt.simulator.machine import MachineParameters
@@ -198,9 +197,10 @@ class HiltTuner:
     def _look(self) -> _View:
         self._sharpen()
         every = self._latencies.rows
-        mean, deviation = self._latencies.predict()
+        predicted = self._latencies.predict()
+        mean = predicted.mean
         probability = self._followed_probability()
-        hope = mean - 2 * deviation + np.where(probability < 0.001, 10.0, 0.0)
+        hope = predicted.hope + np.where(probability < 0.001, 10.0, 0.0)
         order = np.argsort(hope, kind="stable")
         places, rest = np.sort(order[:_PLAUSIBLE]), order[_PLAUSIBLE:]
         rows = every[places]
@@ -233,9 +233,8 @@ class HiltTuner:
 
     def _better(self) -> Floats:
         """Return the probability (n,) of each row that it is untried and better than the best measured by NEAR."""
-        mean, deviation = self._latencies.predict()
         threshold = min(self._measured.values()) - NEAR
-        better = ndtr((threshold - mean) / np.maximum(deviation, 1e-9)) * self._followed_probability()
+        better = self._latencies.predict().below(threshold) * self._followed_probability()
         better[np.isin(self._latencies.rows, list(self._outcomes))] = 0.0
         return np.asarray(better)
 
@@ -262,7 +261,7 @@ class HiltTuner:
         self._explored += count
         chosen = self._unseen_rows(count)
         count -= len(chosen)
-        mean, _ = self._latencies.predict()
+        mean = self._latencies.predict().mean
         rows = self._latencies.rows
         free = np.array([row not in self._asked for row in rows.tolist()], dtype=np.bool_)
         free &= (mean < mean.min() + _WORTH_EXPLORING) & (self._followed_probability() >= 0.5)
@@ -311,7 +310,7 @@ class HiltTuner:
         """
         if not count:
             return []
-        mean, _ = self._latencies.predict()
+        mean = self._latencies.predict().mean
         followed = self._latencies.rows
         order = np.argsort(mean, kind="stable")
         chosen = self._first_free(followed[order[self._followed_probability()[order] >= 0.5]], count)

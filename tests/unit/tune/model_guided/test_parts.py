@@ -6,8 +6,8 @@ import pytest
 from hilt.tune.model_guided.candidates import candidates_of
 from hilt.tune.model_guided.gaussian_process import Inputs, Kernel
 from hilt.tune.model_guided.parts import Parts
-from hilt.tune.model_guided.posterior import FAR_ERROR, far_error
-from hilt.tune.model_guided.steps import MeasuredCandidates, find_steps, rivals
+from hilt.tune.model_guided.posterior import FAR_ERROR, Mixture, far_error
+from hilt.tune.model_guided.steps import MeasuredCandidates, StepEvidence, find_steps, rivals
 from hilt_experiments.datasets import subject
 from hilt_experiments.problem import SharedTuningProblem
 from hilt_experiments.side_worlds import side_worlds
@@ -84,6 +84,41 @@ def test_rivals_are_the_cuts_between_measured_values_that_make_another_row_the_b
     found = rivals(MeasuredCandidates(mean, inputs, sides, rows, rows, observed, inputs[rows]), kernel, (4,), 0)
     assert [steps for steps, _ in found] == [(7,), (6,)]  # below 8 or 9 row 7 is the best, below 7 row 6
     assert [share for _, share in found] == pytest.approx([2 / 5, 1 / 5], rel=1e-3)
+
+
+def test_a_rival_counts_that_only_an_inexact_prediction_hides():
+    place = np.arange(20)
+    mean = np.where(place < 10, 0.2, 0.0)
+    mean[7] = 0.25  # a step there leaves it 0.05 behind the best measured row; the prediction is 0.1 uncertain
+    sides = place[:, None] < np.arange(1, 20)
+    rows = np.array([0, 2, 4, *range(9, 20)])
+    observed = mean[rows] - 0.3 * (rows < 5)
+    kernel = Kernel(amplitude=0.003, length=1.0, noise=0.001)
+    for own, expected in ((0.0, []), (0.1, [(7,)])):
+        inputs = Inputs(place[:, None] / 10.0, np.full((20, 1), 0.5), np.where(place == 7, own, 0.0))
+        space = MeasuredCandidates(mean, inputs, sides, np.array([*rows, 5, 6]), rows, observed, inputs[rows])
+        assert [steps for steps, _ in rivals(space, kernel, (4,), 0)] == expected
+
+
+def test_the_first_step_is_exchanged_once_a_second_stands_beside_it():
+    place = np.arange(40)
+    one, other = place < 20, (place >= 10) & (place < 30)
+    sides = np.stack((one, other, one & other), axis=1)
+    inputs = Inputs(place[:, None] / 10.0, np.full((40, 1), 0.5))
+    kernel = Kernel(amplitude=0.003, length=1.0, noise=0.002)
+    observed = 0.3 * one + 0.3 * other
+    assert np.argmax(StepEvidence.of(inputs, observed, sides, kernel).gain) == 2  # where both lie, if one step is all
+    assert sorted(find_steps(inputs, observed, sides, kernel)[0]) == [0, 1]
+
+
+def test_a_row_of_two_likely_places_is_hopeful_by_the_fast_one():
+    both = Mixture(np.array([0.9, 0.1]), np.array([[1.0], [0.0]]), np.full((2, 1), 0.01))
+    assert both.below(0.5)[0] == pytest.approx(0.1)
+    assert both.hope[0] == pytest.approx(-0.0075, abs=0.001)
+    assert both.mean[0] == pytest.approx(0.9)
+    one = Mixture(np.ones(1), np.array([[1.0]]), np.array([[0.1]]))
+    assert one.hope[0] == pytest.approx(0.8, abs=0.001)
+    assert one.widened(2).deviation[0] == pytest.approx(0.2)
 
 
 def test_worlds_of_a_seed_are_the_same_and_hide_the_best(problem):
