@@ -13,6 +13,7 @@ from onnx import helper
 from hilt.cli.main import run
 from hilt.network.onnx_graph import OnnxError
 from hilt.network.quantize.quantizer import quantise
+from hilt.network.quantize.statistics import signal_to_noise
 from hilt.network.reference import evaluate
 
 from .models import Array, canonical, model_of, run_float, samples_for, saved
@@ -72,6 +73,47 @@ def test_the_fewest_layers_that_reach_the_aim_stay_in_float() -> None:
     assert fewer.costs.outputs[0].decibels < better.costs.outputs[0].decibels
     # The choice has a margin, and does not know what rounding by effect gains
     assert not quantise(graph, samples, search=False, least_decibels=decibels - 6).kept
+
+
+def skewed_model() -> Any:
+    """Return three convolutions and a dense layer; int8 serves their channels only once these are equalised."""
+    sizes = {"a": (16, 3, 3, 3), "b": (16, 16, 3, 3), "c": (16, 16, 1, 1), "d": (4, 16, 1, 1)}
+    weights: dict[str, Array] = {name: RANDOM.normal(0, 0.3, size).astype(np.float32) for name, size in sizes.items()}
+    for first, second in ("ab", "bc", "cd"):
+        factors = np.exp2(RANDOM.normal(0, 3, 16)).astype(np.float32)
+        weights[first] *= factors[:, None, None, None]
+        weights[second] /= factors[:, None, None]
+    nodes = []
+    for before, name in zip("xabc", "abcd", strict=True):
+        read = before if before == "x" else f"{before}_out"
+        made = "y" if name == "d" else f"{name}_sums"
+        nodes.append(helper.make_node("Conv", [read, name], [made], pads=[weights[name].shape[2] // 2] * 4, name=name))
+        if name != "d":
+            nodes.append(helper.make_node("Relu", [made], [f"{name}_out"], name=f"{name}_relu"))
+    return model_of(nodes, {"x": (1, 3, 8, 8)}, weights)
+
+
+def test_channels_are_equalised_through_layers_in_float() -> None:
+    graph = canonical(skewed_model())
+    samples = samples_for(graph, 24)
+    plain = quantise(graph, samples, search=False)
+    assert plain.equalised
+    for kept in ("b", "d"):
+        assert quantise(graph, samples, search=False, kept=[kept]).costs.decibels > plain.costs.decibels
+
+
+def test_the_aim_is_reached_beside_the_users_model_with_channels_equalised() -> None:
+    model = skewed_model()
+    graph = canonical(model)
+    samples = samples_for(graph, 24)
+    aim = quantise(graph, samples, search=False).costs.decibels + 4
+    result = quantise(graph, samples, search=False, least_decibels=aim)
+    assert result.equalised and 0 < len(result.kept) < 4
+    reached = []
+    for feeds in samples_for(graph, 16, seed=5).samples:
+        (wanted,), given = run_float(model, feeds), evaluate(result.graph, feeds)[result.graph.outputs[0]]
+        reached.append(signal_to_noise({"y": wanted}, {"y": given}))
+    assert np.median(reached) > aim - 1
 
 
 def test_an_aim_out_of_reach_leaves_one_layer_on_vta() -> None:

@@ -89,6 +89,7 @@ class Costs:
 
 
 def measure_costs(
+    source: OnnxGraph,
     graph: OnnxGraph,
     model: OnnxGraph,
     regions: Regions,
@@ -96,14 +97,16 @@ def measure_costs(
     samples: HeldOut,
     advance: Callable[[int, int], None],
 ) -> Costs:
-    """Return the loss of `model`, the quantised `graph`."""
+    """Return the loss of `model`, the quantised `graph`; the outputs' beside those of the user's `source`."""
     layers = regions.layers
     outputs = [name for name in graph.outputs if graph.dtypes.get(name) == "float32"]
     inner = [name for layer in layers for name in (layer.data, layer.residual, layer.output) if name in regions.groups]
     macs = sum(layer_macs(graph, layer) for layer in layers)
     count = int(np.clip(_REPORTED_MACS / max(macs, 1), 1, _REPORTED_SAMPLES))
     feeds = spread(samples.reported, count)
-    ratios = _ratios(graph, model, list(dict.fromkeys((*inner, *outputs))), feeds, advance)
+    wanted = ((graph, [name for name in inner if name not in outputs]), (source, outputs))
+    floats = [Runner(floating, names) for floating, names in wanted if names]
+    ratios = _ratios(floats, model, list(dict.fromkeys((*inner, *outputs))), feeds, advance)
     by_layer = []
     for layer in layers:
         before = max(_noise(ratios[name]) for name in (layer.data, layer.residual) if name in ratios)
@@ -121,19 +124,19 @@ def measure_costs(
 
 
 def _ratios(
-    graph: OnnxGraph,
+    floats: Sequence[Runner],
     model: OnnxGraph,
     names: Sequence[str],
     feeds: Sequence[Feeds],
     advance: Callable[[int, int], None],
 ) -> dict[str, float]:
     """Return each tensor's decibels, the mean over samples."""
-    wanted = Runner(graph, names)
     given = Runner(model, [name for name in names if name not in model.inputs])
     found: dict[str, list[float]] = {name: [] for name in names}
     for done, sample in enumerate(feeds):
         advance(done, len(feeds))
-        first, second = wanted.run(sample), {**sample, **given.run(sample)}
+        first = {name: array for runner in floats for name, array in runner.run(sample).items()}
+        second = {**sample, **given.run(sample)}
         for name, values in found.items():
             values.append(signal_to_noise({name: first[name]}, {name: second[name]}))
     return {name: float(np.mean(values)) for name, values in found.items()}

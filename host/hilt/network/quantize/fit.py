@@ -95,16 +95,17 @@ def fit(
     Raises:
         CalibrationError: The data cannot be computed.
     """
-    advance = counting("quantising", "steps")
-    candidate = _Candidates(graph, samples, channel_block, kept, counting("fitting scales", "starts")).best()
-    best = candidate.start
+    advance, starts = counting("quantising", "steps"), counting("fitting scales", "starts")
+    candidate = _Candidates(graph, samples, channel_block, kept, starts).best()
     if least_decibels is not None:
+        changed = candidate.start.graph
         chosen = choose_kept(
-            best.graph, samples, least_decibels, kept=kept, channel_block=channel_block, on_step=advance
+            changed, graph, samples, least_decibels, kept=kept, channel_block=channel_block, on_step=advance
         )
         if chosen:
             kept = (*kept, *chosen)
-            best = _start(best.graph, samples, channel_block, kept, best.graph)
+            candidate = _Candidates(graph, samples, channel_block, kept, starts).best()
+    best = candidate.start
     scales = best.scales
     if search:
         scales = best.search.improve(scales, advance)
@@ -143,6 +144,7 @@ class _Candidates:
     ) -> None:
         """Count starts with `advance`."""
         self._graph, self._samples, self._channel_block, self._kept = graph, samples, channel_block, kept
+        self._ends = find_regions(graph).ends
         self._advance, self._done = advance, 0
 
     def best(self) -> _Candidate:
@@ -163,7 +165,7 @@ class _Candidates:
 
     def _equalised(self, plain: _Start) -> Iterator[_Candidate]:
         for rule in RULES:
-            made = equalised(plain.graph, plain.regions.ends, plain.statistics, rule)
+            made = equalised(plain.graph, self._ends, plain.statistics, rule)
             if made is None:
                 return
             try:
@@ -174,8 +176,26 @@ class _Candidates:
     def _made(self, graph: OnnxGraph, *, equalised: bool, centred: bool) -> _Candidate:
         self._advance(self._done, _STARTS)
         self._done += 1
-        start = _start(graph, self._samples, self._channel_block, self._kept, self._graph)
+        start = self._start(graph)
         return _Candidate(start, equalised, centred, (start.decibels + start.search.measure_fitted(start.scales)) / 2)
+
+    def _start(self, graph: OnnxGraph) -> _Start:
+        """Return the scales of a form of the graph that lose least tensor by tensor, biases corrected if it serves.
+
+        The tensors to reach are the ends of an int8 part without nodes kept in float: what these read is no end.
+        """
+        regions = find_regions(graph, self._kept)
+        statistics = observe(graph, regions.tensors, spread(self._samples.fitted, _OBSERVED_SAMPLES))
+        scales = initial_scales(graph, regions, statistics, self._channel_block)
+        search = ScaleSearch(graph, regions, scales, self._samples, self._graph, self._ends)
+        level = search.measure(scales)
+        corrected = replace(scales, biases=corrected_biases(graph, regions, scales, statistics))
+        search.use_constants_of(corrected)
+        reached = search.measure(corrected)
+        if reached <= level:
+            search.use_constants_of(scales)
+            return _Start(graph, regions, statistics, scales, search, level)
+        return _Start(graph, regions, statistics, corrected, search, reached)
 
 
 def _better(best: _Candidate, others: Iterable[_Candidate]) -> _Candidate:
@@ -184,22 +204,3 @@ def _better(best: _Candidate, others: Iterable[_Candidate]) -> _Candidate:
         if other.decibels > best.decibels + margin:
             best = other
     return best
-
-
-def _start(graph: OnnxGraph, samples: HeldOut, channel_block: int, kept: Collection[str], model: OnnxGraph) -> _Start:
-    """Return the scales that lose least tensor by tensor, with corrected biases if these serve.
-
-    `graph` is a form of the user's `model`, whose tensors are those to reach.
-    """
-    regions = find_regions(graph, kept)
-    statistics = observe(graph, regions.tensors, spread(samples.fitted, _OBSERVED_SAMPLES))
-    scales = initial_scales(graph, regions, statistics, channel_block)
-    search = ScaleSearch(graph, regions, scales, samples, model, find_regions(model, kept).ends)
-    level = search.measure(scales)
-    corrected = replace(scales, biases=corrected_biases(graph, regions, scales, statistics))
-    search.use_constants_of(corrected)
-    reached = search.measure(corrected)
-    if reached <= level:
-        search.use_constants_of(scales)
-        return _Start(graph, regions, statistics, scales, search, level)
-    return _Start(graph, regions, statistics, corrected, search, reached)

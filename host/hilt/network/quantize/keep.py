@@ -16,7 +16,8 @@ from hilt.network.quantize.scales import corrected_biases, initial_scales, layer
 from hilt.network.quantize.statistics import TensorStatistics, observe, signal_to_noise
 
 _FITTED_SAMPLES = 16
-_JUDGED_SAMPLES = 8
+_JUDGED_SAMPLES = 32
+"""At most: the noise of single samples differs by a factor of a hundred, and the least of many choices flatters."""
 _JUDGED_MACS = 2e11
 """Multiply-accumulates of the measurements, which bound their samples."""
 _MARGIN = 1.0
@@ -37,6 +38,7 @@ def require_nodes(graph: OnnxGraph, names: Collection[str]) -> None:
 
 def choose_kept(
     graph: OnnxGraph,
+    model: OnnxGraph,
     samples: HeldOut,
     wanted: float,
     *,
@@ -51,14 +53,15 @@ def choose_kept(
     If the aim is out of reach, all but the layer that makes least noise are returned.
 
     Args:
-        graph: A canonical float graph.
+        graph: A canonical float graph, with channels equalised or tensors centred.
+        model: The user's, whose outputs are those to reach.
         samples: The calibration data.
         wanted: Decibels at each output, on the deciding samples.
         kept: Nodes that stay in float anyway.
         channel_block: Output channels that share a weight scale.
         on_step: Is called with models measured and about how many there will be.
     """
-    judge = _Judge(graph, samples, channel_block, on_step)
+    judge = _Judge(graph, model, samples, channel_block, on_step)
     layers = {layer.node.name: layer_macs(graph, layer) for layer in find_regions(graph, kept).layers}
     aim = 10 ** (-(wanted + _MARGIN) / 10)
     if judge.noise(kept) <= aim:
@@ -90,7 +93,12 @@ class _Judge:
     """Measures the noise at the outputs with given nodes in float."""
 
     def __init__(
-        self, graph: OnnxGraph, samples: HeldOut, channel_block: int, on_step: Callable[[int, int], None] | None
+        self,
+        graph: OnnxGraph,
+        model: OnnxGraph,
+        samples: HeldOut,
+        channel_block: int,
+        on_step: Callable[[int, int], None] | None,
     ) -> None:
         self._graph = graph
         self._block = channel_block
@@ -100,10 +108,11 @@ class _Judge:
         count = int(np.clip(_JUDGED_MACS / max(macs, 1), 2, _JUDGED_SAMPLES))
         self._allowed = len(regions.layers) + 8
         self._fitted = spread(samples.fitted, _FITTED_SAMPLES)
-        self._feeds = spread(samples.deciding, count)
+        few = count <= len(samples.deciding) or not samples.unseen
+        self._feeds = spread(samples.deciding if few else (*samples.fitted, *samples.deciding), count)
         self._statistics: dict[str, TensorStatistics] = {}
         self._outputs = [name for name in graph.outputs if graph.dtypes.get(name) == "float32"] or regions.ends
-        self._wanted: Sequence[Feeds] = list(Runner(graph, self._outputs).over(self._feeds))
+        self._wanted: Sequence[Feeds] = list(Runner(model, self._outputs).over(self._feeds))
         self._known: dict[frozenset[str], float] = {}
 
     def noise(self, kept: Collection[str]) -> float:

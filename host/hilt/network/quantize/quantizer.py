@@ -154,22 +154,28 @@ def quantise(
         return _int8_model(fitted, samples)
 
     made = _by_steps(graph, samples, kept, made_of) if least_decibels is None else None
-    return _measured(made or made_of(graph, kept), calibration, samples, notes, counting)
+    return _measured(graph, made or made_of(graph, kept), calibration, samples, notes, counting)
 
 
 def _measured(
-    made: _Int8Model, calibration: Calibration, samples: HeldOut, notes: Sequence[str], counting: Counting
+    source: OnnxGraph,
+    made: _Int8Model,
+    calibration: Calibration,
+    samples: HeldOut,
+    notes: Sequence[str],
+    counting: Counting,
 ) -> Quantisation:
-    """Return a fitted model with its loss, its agreement with ONNX Runtime, and its accuracy."""
+    """Return a fitted model with its loss beside the user's, its agreement with ONNX Runtime, and its accuracy."""
     fitted, model, floats, said = made
     graph, regions = fitted.graph, fitted.regions
     integers = import_graph(model)
     macs = sum(layer_macs(graph, layer) for layer in regions.layers)
     compared = tuple(spread(samples.reported, int(np.clip(_COMPARED_MACS / macs, 1, _COMPARED_SAMPLES))))
-    costs = measure_costs(graph, model, regions, fitted.scales, samples, counting("measuring the loss", "samples"))
+    advance = counting("measuring the loss", "samples")
+    costs = measure_costs(source, graph, model, regions, fitted.scales, samples, advance)
     model.decibels = {each.name: round(each.decibels, 2) for each in costs.layers if np.isfinite(each.decibels)}
     agreement = compare(model, integers, compared, counting("comparing with ONNX Runtime", "nodes"))
-    accuracy = measure_accuracy(graph, model, integers, calibration, counting("measuring the accuracy", "samples"))
+    accuracy = measure_accuracy(source, model, integers, calibration, counting("measuring the accuracy", "samples"))
     in_float = _price(integers, (*fitted.kept, *floats))
     facts = (*notes, *said)
     return Quantisation(
