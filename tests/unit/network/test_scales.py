@@ -11,7 +11,7 @@ from onnx import helper
 from hilt.network.onnx_graph import OnnxGraph
 from hilt.network.quantize.qdq import Scales
 from hilt.network.quantize.regions import Regions, find_regions
-from hilt.network.quantize.scales import layer_macs, make_feasible
+from hilt.network.quantize.scales import is_gain, layer_macs, make_feasible
 
 from .models import canonical, model_of
 
@@ -97,3 +97,10 @@ def test_a_residual_is_no_finer_than_its_coarsest_sum() -> None:
 def test_a_layer_counts_its_multiply_accumulates() -> None:
     graph, regions = graph_of()
     assert layer_macs(graph, regions.layers[0]) == CHANNELS * 6 * 6 * CHANNELS * 9
+
+
+def test_a_change_must_gain_more_than_chance_makes_of_it() -> None:
+    steady, lucky = np.array([0.3, 0.5, 0.4, 0.6]), np.array([-0.4, -0.3, 3.0, -0.2])
+    assert is_gain(steady, steady)
+    assert not is_gain(steady, -steady), "the samples that decide lose"
+    assert np.mean(lucky) > np.mean(steady) and not is_gain(lucky, lucky), "one sample of four gains"

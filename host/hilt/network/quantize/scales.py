@@ -31,6 +31,11 @@ _FEWEST_SAMPLES, _MOST_SAMPLES = 8, 32
 """Bounds of the samples of each set; between them as many as make `_SAMPLE_MACS` multiply-accumulates."""
 _LEAST_GAIN = 0.02
 """Decibels below which a change is no improvement."""
+_ERRORS = 2.0
+"""Standard errors that the mean gain of a change must exceed, since the search tries many. Of too few samples to hold
+some out, any gain counts."""
+
+Floats = NDArray[np.float64]
 
 
 def initial_scales(
@@ -145,6 +150,7 @@ class ScaleSearch:
         read = Counter(layer.node.inputs[1] for layer in regions.layers)
         self._own_weights = [layer.node.name for layer in regions.layers if read[layer.node.inputs[1]] == 1]
         """Layers whose weights no other layer reads: those that are shared keep one scale, and one place in memory."""
+        self._errors = _ERRORS if samples.unseen else 0.0
         self._names = ScaleNames.free_in(graph, scales)
         floats = Runner(model, self._ends)
         self._fitted = _Set.of(spread(samples.fitted, count), floats)
@@ -158,20 +164,21 @@ class ScaleSearch:
 
     def measure(self, scales: Scales) -> float:
         """Return the mean decibels over the deciding samples."""
-        return self._measure(scales, self._deciding)
+        return float(np.mean(self._measure(scales, self._deciding)))
 
     def measure_fitted(self, scales: Scales) -> float:
         """Return the mean decibels over the fitted samples."""
-        return self._measure(scales, self._fitted)
+        return float(np.mean(self._measure(scales, self._fitted)))
 
-    def _measure(self, scales: Scales, samples: _Set) -> float:
+    def _measure(self, scales: Scales, samples: _Set) -> Floats:
+        """Return the decibels of each sample."""
         self._evaluated += len(samples.feeds)
         feeds = self._names.feeds(scales)
         ratios = [
             signal_to_noise(wanted, given)
             for wanted, given in zip(samples.wanted, self._runner.over(samples.feeds, feeds), strict=True)
         ]
-        return float(np.mean(ratios))
+        return np.array(ratios)
 
     def improve(self, scales: Scales, on_step: Callable[[int, int], None] | None = None) -> Scales:
         """Return scales changed by one exponent at a time, each change better on both sets of samples.
@@ -181,7 +188,8 @@ class ScaleSearch:
             on_step: Is called with inferences done, and with them and the most that this round may still make.
         """
         allowed = max(int(_SEARCH_MACS / max(self._macs, 1)), 1)
-        best, level, held = scales.copy(), self._measure(scales, self._fitted), self.measure(scales)
+        level, held = (self._measure(scales, samples) for samples in (self._fitted, self._deciding))
+        best = scales.copy()
         changed = True
         while changed and self._evaluated < allowed:
             changed = False
@@ -197,7 +205,10 @@ class ScaleSearch:
                     if on_step is not None:
                         left = 2 * len(self._fitted.feeds) * (len(moves) - place)
                         on_step(self._evaluated, min(self._evaluated + left, max(allowed, self._evaluated)))
-                    if reached > level + _LEAST_GAIN and (unseen := self.measure(candidate)) > held + _LEAST_GAIN:
+                    if not np.mean(reached - level) > _LEAST_GAIN:
+                        continue
+                    unseen = self._measure(candidate, self._deciding)
+                    if is_gain(reached - level, unseen - held, self._errors):
                         best, level, held, changed = candidate, reached, unseen, True
                         break
         return best
@@ -212,6 +223,13 @@ class ScaleSearch:
         fitted = moved.copy()
         make_feasible(self._graph, self._regions, fitted)
         return moved if fitted.groups == moved.groups and fitted.weights == moved.weights else None
+
+
+def is_gain(fitted: Floats, deciding: Floats, errors: float = _ERRORS) -> bool:
+    """Tell whether the decibels that a change gains, sample by sample, exceed so many standard errors of their mean."""
+    every = np.concatenate([fitted, deciding])
+    error = float(np.std(every)) / np.sqrt(len(every))
+    return bool(np.mean(deciding) > _LEAST_GAIN and np.mean(every) > errors * error)
 
 
 @dataclass(frozen=True)
