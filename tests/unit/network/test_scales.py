@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from onnx import helper
 
+from hilt.network.calibration import Runner, hold_out
 from hilt.network.onnx_graph import OnnxGraph
-from hilt.network.quantize.qdq import Scales
+from hilt.network.quantize.qdq import Scales, write_qdq
 from hilt.network.quantize.regions import Regions, find_regions
-from hilt.network.quantize.scales import is_gain, layer_macs, make_feasible
+from hilt.network.quantize.scales import ScaleSearch, is_gain, layer_macs, make_feasible
+from hilt.network.quantize.statistics import signal_to_noise
 
-from .models import canonical, model_of
+from .models import canonical, model_of, samples_for
 
 CHANNELS = 4
 
@@ -104,3 +106,22 @@ def test_a_change_must_gain_more_than_chance_makes_of_it() -> None:
     assert is_gain(steady, steady)
     assert not is_gain(steady, -steady), "the samples that decide lose"
     assert np.mean(lucky) > np.mean(steady) and not is_gain(lucky, lucky), "one sample of four gains"
+
+
+def test_the_outputs_count_beside_the_ends_of_the_int8_part() -> None:
+    weights = np.random.default_rng(4).normal(0, 4, (CHANNELS, CHANNELS, 1, 1)).astype(np.float32)
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["sums"], name="conv"),
+        helper.make_node("Softmax", ["sums"], ["y"], axis=1),
+    ]
+    graph = canonical(model_of(nodes, {"x": (1, CHANNELS, 6, 6)}, {"w": weights}))
+    regions, held_out = find_regions(graph), hold_out(samples_for(graph, 4))
+    scales = Scales({"x": 5, "sums": 2}, {"conv": [3]})
+    reached = ScaleSearch(graph, regions, scales, held_out, graph, regions.ends).measure(scales)
+    runners = [Runner(each, ["sums", "y"]) for each in (graph, write_qdq(graph, regions, scales))]
+    apart = [
+        [signal_to_noise({name: wanted[name]}, given) for name in ("sums", "y")]
+        for wanted, given in zip(*(runner.over(held_out.deciding) for runner in runners), strict=True)
+    ]
+    assert reached == pytest.approx(np.mean(apart), abs=0.01)
+    assert abs(np.mean(apart, axis=0) - reached).min() > 1

@@ -133,7 +133,7 @@ def _fit_products(regions: Regions, scales: Scales) -> list[bool]:
 
 
 class ScaleSearch:
-    """Measures scales by the signal-to-noise ratio of the tensors that leave the int8 part."""
+    """Measures scales by the signal-to-noise ratio of the tensors that leave the int8 part, and of the outputs."""
 
     def __init__(
         self, graph: OnnxGraph, regions: Regions, scales: Scales, samples: HeldOut, model: OnnxGraph, ends: list[str]
@@ -146,13 +146,17 @@ class ScaleSearch:
         self._regions = regions
         self._macs = sum(layer_macs(graph, layer) for layer in regions.layers)
         count = int(np.clip(_SAMPLE_MACS / max(self._macs, 1), _FEWEST_SAMPLES, _MOST_SAMPLES))
-        self._ends = ends or regions.tensors[-1:]
+        ends = ends or regions.tensors[-1:]
+        outputs = [name for name in model.outputs if model.dtypes.get(name) == "float32"]
+        self._places = [ends, outputs] if set(outputs).difference(ends) else [ends]
+        """Where errors are measured: at the ends, and at the outputs, which may tell other errors apart."""
+        self._measured = [name for names in self._places for name in names]
         read = Counter(layer.node.inputs[1] for layer in regions.layers)
         self._own_weights = [layer.node.name for layer in regions.layers if read[layer.node.inputs[1]] == 1]
         """Layers whose weights no other layer reads: those that are shared keep one scale, and one place in memory."""
         self._errors = _ERRORS if samples.unseen else 0.0
         self._names = ScaleNames.free_in(graph, scales)
-        floats = Runner(model, self._ends)
+        floats = Runner(model, self._measured)
         self._fitted = _Set.of(spread(samples.fitted, count), floats)
         self._deciding = _Set.of(spread(samples.deciding, count), floats)
         self.use_constants_of(scales)
@@ -160,7 +164,7 @@ class ScaleSearch:
 
     def use_constants_of(self, scales: Scales) -> None:
         """Take the biases and rounded weights of `scales` from now on."""
-        self._runner = Runner(write_simulation(self._graph, self._regions, scales), self._ends)
+        self._runner = Runner(write_simulation(self._graph, self._regions, scales), self._measured)
 
     def measure(self, scales: Scales) -> float:
         """Return the mean decibels over the deciding samples."""
@@ -171,14 +175,15 @@ class ScaleSearch:
         return float(np.mean(self._measure(scales, self._fitted)))
 
     def _measure(self, scales: Scales, samples: _Set) -> Floats:
-        """Return the decibels of each sample."""
+        """Return the decibels of each sample, the mean over the ends and the outputs."""
         self._evaluated += len(samples.feeds)
         feeds = self._names.feeds(scales)
         ratios = [
-            signal_to_noise(wanted, given)
+            [signal_to_noise({name: wanted[name] for name in names}, given) for names in self._places]
             for wanted, given in zip(samples.wanted, self._runner.over(samples.feeds, feeds), strict=True)
         ]
-        return np.array(ratios)
+        decibels: Floats = np.mean(ratios, axis=1)
+        return decibels
 
     def improve(self, scales: Scales, on_step: Callable[[int, int], None] | None = None) -> Scales:
         """Return scales changed by one exponent at a time, each change better on both sets of samples.
