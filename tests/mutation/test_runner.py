@@ -7,6 +7,7 @@ import subprocess
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,62 +45,57 @@ from pathlib import Path
 from tests.mutation.runner import Limits, first_failure, import_libraries, record_lines
 folder, limits = Path(sys.argv[1]), Limits(60.0, 60)
 import_libraries()
-"""
-RECORD = """
-recorded = record_lines(folder, "test_small.py", limits)
-print(recorded.read_text())
-"""
-FAIL = """
+found = {"recorded": [json.loads(line) for line in record_lines(folder, "test_small.py", limits).open()]}
+found["seconds"] = json.loads((folder / "seconds.json").read_text())
 names = ["test_small.py::test_double", "test_small.py::test_clamp"]
-print(json.dumps([first_failure(folder, names, limits), first_failure(folder, ["test_broken.py"], limits)]))
-"""
-DRAW = """
+found["right"] = [first_failure(folder, names, limits), first_failure(folder, ["test_broken.py"], limits)]
+module = folder / "host" / "small.py"
+module.write_text(module.read_text().replace("min(value, HIGH)", "HIGH - 1"))
+found["wrong"] = first_failure(folder, names, limits)
 for _ in range(2):
     assert first_failure(folder, ["test_drawn.py"], limits) is None
-print(json.dumps((folder / "drawn.txt").read_text().split()))
+found["drawn"] = (folder / "drawn.txt").read_text().split()
+print(json.dumps(found))
 """
+"""One process for all tests of this file: the libraries take seconds to import."""
 
 
-def run(folder: Path, program: str) -> str:
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Return what the program found of a small module and its tests."""
+    folder = tmp_path_factory.mktemp("copy")
+    (folder / "host").mkdir()
+    (folder / "host" / "small.py").write_text(MODULE)
+    (folder / "test_small.py").write_text(TESTS)
+    (folder / "test_broken.py").write_text("import absent\n")
+    (folder / "conftest.py").write_text(PROFILE)
+    (folder / "test_drawn.py").write_text(HYPOTHESIS)
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM + program, str(folder)],
+        [sys.executable, "-c", PROGRAM, str(folder)],
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=200,
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return dict(json.loads(done.stdout))
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "host").mkdir()
-    (tmp_path / "host" / "small.py").write_text(MODULE)
-    (tmp_path / "test_small.py").write_text(TESTS)
-    (tmp_path / "test_broken.py").write_text("import absent\n")
-    (tmp_path / "conftest.py").write_text(PROFILE)
-    (tmp_path / "test_drawn.py").write_text(HYPOTHESIS)
-    return tmp_path
-
-
-def test_a_line_belongs_to_the_tests_that_run_it_and_an_import_to_none(folder: Path) -> None:
-    tests = [json.loads(line) for line in run(folder, RECORD).splitlines() if line]
+def test_a_line_belongs_to_the_tests_that_run_it_and_an_import_to_none(found: dict[str, Any]) -> None:
+    tests = found["recorded"]
     lines = {test["name"].partition("::")[2]: int(test["lines"]["host/small.py"], 16) for test in tests}
     assert lines == {"test_clamp": 1 << 4 | 1 << 5, "test_double": 1 << 8 | 1 << 9}
     assert all(test["passed"] for test in tests)
-    seconds = json.loads((folder / "seconds.json").read_text())
-    assert {test["name"]: test["seconds"] for test in tests} == seconds, "as they are when nothing is recorded"
+    assert {test["name"]: test["seconds"] for test in tests} == found["seconds"], "as they are when nothing is recorded"
 
 
-def test_the_first_test_that_fails_is_named(folder: Path) -> None:
-    assert json.loads(run(folder, FAIL)) == [None, ""], "all pass; a file that cannot be imported names none"
-    (folder / "host" / "small.py").write_text(MODULE.replace("min(value, HIGH)", "HIGH - 1"))
-    assert json.loads(run(folder, FAIL)) == ["test_small.py::test_clamp", ""]
+def test_the_first_test_that_fails_is_named(found: dict[str, Any]) -> None:
+    assert found["right"] == [None, ""], "all pass; a file that cannot be imported names none"
+    assert found["wrong"] == "test_small.py::test_clamp"
 
 
-def test_hypothesis_draws_the_same_examples_each_time(folder: Path) -> None:
-    drawn = json.loads(run(folder, DRAW))
+def test_hypothesis_draws_the_same_examples_each_time(found: dict[str, Any]) -> None:
+    drawn = found["drawn"]
     assert len(drawn) > 100 and drawn[: len(drawn) // 2] == drawn[len(drawn) // 2 :]
 
 
