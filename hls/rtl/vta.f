@@ -27,6 +27,7 @@ vta_axil_regs.sv
 vta_block_loader.sv
 vta_dma_read.sv
 vta_dma_write.sv
+vta_operands.sv
 vta_out_buffer.sv
 vta_pairs.sv
 vta_uop_buffer.sv

@@ -2,8 +2,8 @@
 //
 // The load stage: LOAD of INP and WGT. Pads of WGT loads are ignored, as the public hardware does.
 //
-// With two read ports each of them reads one half of every weight, both at once, and the first reads
-// the inputs. The halves of the buffer are written apart; a LOAD ends with the later one.
+// With two or four read ports each of them reads its part of every weight, all at once, and the
+// first reads the inputs. The parts of the buffer are written apart; a LOAD ends with the last one.
 //
 // Cycle costs of a LOAD: see docs/microarchitecture.md.
 
@@ -46,13 +46,13 @@ module vta_load
   output logic                   beat_o,
   output logic [BeatBytesBits-1:0] beat_bytes_o,
   output logic                   retire_o,
-  // AXI4 read: the first port, and the second if there is one.
+  // AXI4 read: the first port, and the others of those that there are.
   output axi_read_req_t          axi_req_o,
   input  axi_read_rsp_t          axi_rsp_i,
   input  logic [BusBits-1:0]     axi_rdata_i,
-  output axi_read_req_t          weights_req_o,
-  input  axi_read_rsp_t          weights_rsp_i,
-  input  logic [BusBits-1:0]     weights_rdata_i
+  output axi_read_req_t          weights_req_o[1:MostReadPorts-1],
+  input  axi_read_rsp_t          weights_rsp_i[1:MostReadPorts-1],
+  input  logic [BusBits-1:0]     weights_rdata_i[1:MostReadPorts-1]
 );
 
   `include "vta_instruction.svh"
@@ -151,44 +151,52 @@ module vta_load
     .axi_rdata_i
   );
 
-  if (ReadPorts == 2) begin : g_second
-    logic unused_waiting;
-    vta_load_part #(
-      .Part(1),
-      .PieceBits(WgtPartBits),
-      `include "vta_passed.svh"
-    ) u_second (
-      .clk_i,
-      .rst_ni,
-      .bus_rst_ni,
-      .drain_i,
-      .idle_o(part_idle[1]),
-      .launch_i(launch_q && wgt_q),
-      .begin_i(begin_q && wgt_q),
-      .wgt_i(1'b1),
-      .transfer_i(transfer_q),
-      .inp_addr_i,
-      .wgt_addr_i,
-      .done_o(part_done[1]),
-      .waiting_o(unused_waiting),
-      .beat_o(part_beat[1]),
-      .write_o(part_write[1]),
-      .index_o(index[1]),
-      .zero_o(part_zero[1]),
-      .piece_o(wgt_o[1]),
-      .fault_o(part_fault[1]),
-      .fault_code_o(part_fault_code[1]),
-      .fault_address_o(part_fault_address[1]),
-      .axi_req_o(weights_req_o),
-      .axi_rsp_i(weights_rsp_i),
-      .axi_rdata_i(weights_rdata_i)
-    );
+  for (genvar p = 1; p < MostReadPorts; p++) begin : g_other
+    if (p < ReadPorts) begin : g_part
+      logic unused_waiting;
+      vta_load_part #(
+        .Part(p),
+        .PieceBits(WgtPartBits),
+        `include "vta_passed.svh"
+      ) u_part (
+        .clk_i,
+        .rst_ni,
+        .bus_rst_ni,
+        .drain_i,
+        .idle_o(part_idle[p]),
+        .launch_i(launch_q && wgt_q),
+        .begin_i(begin_q && wgt_q),
+        .wgt_i(1'b1),
+        .transfer_i(transfer_q),
+        .inp_addr_i,
+        .wgt_addr_i,
+        .done_o(part_done[p]),
+        .waiting_o(unused_waiting),
+        .beat_o(part_beat[p]),
+        .write_o(part_write[p]),
+        .index_o(index[p]),
+        .zero_o(part_zero[p]),
+        .piece_o(wgt_o[p]),
+        .fault_o(part_fault[p]),
+        .fault_code_o(part_fault_code[p]),
+        .fault_address_o(part_fault_address[p]),
+        .axi_req_o(weights_req_o[p]),
+        .axi_rsp_i(weights_rsp_i[p]),
+        .axi_rdata_i(weights_rdata_i[p])
+      );
+    end else begin : g_none
+      logic unused_weights;
+      assign unused_weights = ^{weights_rsp_i[p], weights_rdata_i[p]};
+      assign weights_req_o[p] = '0;
+    end
+  end
 
-    // A part that is done waits for the other.
-    logic [1:0] done_q;
+  if (ReadPorts > 1) begin : g_together
+    // A part that is done waits for the others.
+    logic [ReadPorts-1:0] done_q;
     always_ff @(posedge clk_i) begin
       done_q <= done_q | part_done;
-      if (!rst_ni || done || launch_q) done_q <= {launch_q && !wgt_q, 1'b0};
+      if (!rst_ni || done || launch_q) done_q <= {{(ReadPorts - 1) {launch_q && !wgt_q}}, 1'b0};
     end
     assign done = part_done != '0 && (part_done | done_q) == '1;
 `ifndef SYNTHESIS
@@ -198,10 +206,7 @@ module vta_load
     cover_apart : cover property (@(posedge clk_i) rst_ni && done && part_done != '1 && wgt_q);
     // verilog_format: on
 `endif
-  end else begin : g_one
-    logic unused_weights;
-    assign unused_weights = ^{weights_rsp_i, weights_rdata_i};
-    assign weights_req_o = '0;
+  end else begin : g_alone
     assign done = part_done[0];
   end
   assign idle_o = part_idle == '1;
@@ -236,11 +241,12 @@ module vta_load
   // Of faults in one cycle that of the first part is kept.
   always_comb begin
     fault_o = part_fault != '0;
-    fault_code_o = part_fault_code[0];
-    fault_address_o = part_fault_address[0];
-    if (!part_fault[0]) begin
-      fault_code_o = part_fault_code[ReadPorts-1];
-      fault_address_o = part_fault_address[ReadPorts-1];
+    fault_code_o = part_fault_code[ReadPorts-1];
+    fault_address_o = part_fault_address[ReadPorts-1];
+    for (int p = ReadPorts - 2; p >= 0; p--)
+    if (part_fault[p]) begin
+      fault_code_o = part_fault_code[p];
+      fault_address_o = part_fault_address[p];
     end
   end
 
@@ -257,7 +263,7 @@ module vta_load
   else $error("a weight is padded");
   assert_parts : assert property (@(posedge clk_i) disable iff (!rst_ni)
       wgt_q || part_done >> 1 == '0)
-  else $error("the second port loads inputs");
+  else $error("another port than the first loads inputs");
   cover_pad : cover property (@(posedge clk_i) rst_ni && inp_write_o != '0 && part_zero[0]);
   cover_fault : cover property (@(posedge clk_i) rst_ni && fault_o && !drain_i);
   // verilog_format: on

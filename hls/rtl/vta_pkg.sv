@@ -46,6 +46,7 @@ package vta_pkg;
   localparam int unsigned AddrBits = 48;
   // Stages in the order of their register pages: fetch, load, compute, store.
   localparam int unsigned Stages = 4;
+  localparam int unsigned MostReadPorts = 4;
   // A row of a block in beats: 16 bits of x_size, of the largest element.
   localparam int unsigned RowBeatsBits = 32;
   // A position in a block: 16 bits of sram_base and as many elements as end past every buffer.

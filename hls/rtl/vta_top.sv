@@ -67,20 +67,46 @@ module vta_top
   input  logic                m_axi_load_rlast,
   input  logic                m_axi_load_rvalid,
   output logic                m_axi_load_rready,
-  // AXI4 read master: the second of the load stage, if there is one; else it asks for nothing.
-  output logic [AddrBits-1:0] m_axi_weights_araddr,
-  output logic [7:0]          m_axi_weights_arlen,
-  output logic [2:0]          m_axi_weights_arsize,
-  output logic [1:0]          m_axi_weights_arburst,
-  output logic [3:0]          m_axi_weights_arcache,
-  output logic [2:0]          m_axi_weights_arprot,
-  output logic                m_axi_weights_arvalid,
-  input  logic                m_axi_weights_arready,
-  input  logic [BusBits-1:0]  m_axi_weights_rdata,
-  input  logic [1:0]          m_axi_weights_rresp,
-  input  logic                m_axi_weights_rlast,
-  input  logic                m_axi_weights_rvalid,
-  output logic                m_axi_weights_rready,
+  // AXI4 read masters: the others of the load stage, as many as there are; the rest ask for nothing.
+  output logic [AddrBits-1:0] m_axi_weights1_araddr,
+  output logic [7:0]          m_axi_weights1_arlen,
+  output logic [2:0]          m_axi_weights1_arsize,
+  output logic [1:0]          m_axi_weights1_arburst,
+  output logic [3:0]          m_axi_weights1_arcache,
+  output logic [2:0]          m_axi_weights1_arprot,
+  output logic                m_axi_weights1_arvalid,
+  input  logic                m_axi_weights1_arready,
+  input  logic [BusBits-1:0]  m_axi_weights1_rdata,
+  input  logic [1:0]          m_axi_weights1_rresp,
+  input  logic                m_axi_weights1_rlast,
+  input  logic                m_axi_weights1_rvalid,
+  output logic                m_axi_weights1_rready,
+  output logic [AddrBits-1:0] m_axi_weights2_araddr,
+  output logic [7:0]          m_axi_weights2_arlen,
+  output logic [2:0]          m_axi_weights2_arsize,
+  output logic [1:0]          m_axi_weights2_arburst,
+  output logic [3:0]          m_axi_weights2_arcache,
+  output logic [2:0]          m_axi_weights2_arprot,
+  output logic                m_axi_weights2_arvalid,
+  input  logic                m_axi_weights2_arready,
+  input  logic [BusBits-1:0]  m_axi_weights2_rdata,
+  input  logic [1:0]          m_axi_weights2_rresp,
+  input  logic                m_axi_weights2_rlast,
+  input  logic                m_axi_weights2_rvalid,
+  output logic                m_axi_weights2_rready,
+  output logic [AddrBits-1:0] m_axi_weights3_araddr,
+  output logic [7:0]          m_axi_weights3_arlen,
+  output logic [2:0]          m_axi_weights3_arsize,
+  output logic [1:0]          m_axi_weights3_arburst,
+  output logic [3:0]          m_axi_weights3_arcache,
+  output logic [2:0]          m_axi_weights3_arprot,
+  output logic                m_axi_weights3_arvalid,
+  input  logic                m_axi_weights3_arready,
+  input  logic [BusBits-1:0]  m_axi_weights3_rdata,
+  input  logic [1:0]          m_axi_weights3_rresp,
+  input  logic                m_axi_weights3_rlast,
+  input  logic                m_axi_weights3_rvalid,
+  output logic                m_axi_weights3_rready,
   // AXI4 read master: compute.
   output logic [AddrBits-1:0] m_axi_compute_araddr,
   output logic [7:0]          m_axi_compute_arlen,
@@ -292,8 +318,9 @@ module vta_top
   );
 
   // ---- Stages -----------------------------------------------------------------------------------
-  axi_read_req_t fetch_req, load_req, weights_req, compute_req;
-  axi_read_rsp_t fetch_rsp, load_rsp, weights_rsp, compute_rsp;
+  axi_read_req_t fetch_req, load_req, compute_req, weights_req[1:MostReadPorts-1];
+  axi_read_rsp_t fetch_rsp, load_rsp, compute_rsp, weights_rsp[1:MostReadPorts-1];
+  logic [BusBits-1:0] weights_rdata[1:MostReadPorts-1];
   axi_write_req_t store_req;
   axi_write_rsp_t store_rsp;
   logic [31:0] illegal_number, illegal_store_number;
@@ -385,7 +412,7 @@ module vta_top
     .axi_rdata_i(m_axi_load_rdata),
     .weights_req_o(weights_req),
     .weights_rsp_i(weights_rsp),
-    .weights_rdata_i(m_axi_weights_rdata)
+    .weights_rdata_i(weights_rdata)
   );
 
   vta_compute #(
@@ -469,36 +496,22 @@ module vta_top
     .axi_rsp_i(store_rsp)
   );
 
-  localparam int unsigned InpRamBits = InpBits / InpRams;
-  for (genvar ram = 0; ram < InpRams; ram++) begin : g_inp
-    vta_ram #(
-      .Width(InpRamBits),
-      .Depth(InpDepth)
-    ) u_inp (
-      .clk_i(clk),
-      .write_i(inp_write[ram]),
-      .write_index_i(inp_write_index),
-      .data_i(inp_write_data[ram*InpRamBits+:InpRamBits]),
-      .read_i(operand_read),
-      .read_index_i(inp_read_index),
-      .data_o(inp_read_data[ram*InpRamBits+:InpRamBits])
-    );
-  end
-
-  for (genvar p = 0; p < ReadPorts; p++) begin : g_wgt
-    vta_ram #(
-      .Width(WgtPartBits),
-      .Depth(WgtDepth)
-    ) u_wgt (
-      .clk_i(clk),
-      .write_i(wgt_write[p]),
-      .write_index_i(wgt_write_index[p]),
-      .data_i(wgt_write_data[p]),
-      .read_i(operand_read),
-      .read_index_i(wgt_read_index),
-      .data_o(wgt_read_data[p])
-    );
-  end
+  vta_operands #(
+    `include "vta_passed.svh"
+  ) u_operands (
+    .clk_i(clk),
+    .inp_write_i(inp_write),
+    .inp_write_index_i(inp_write_index),
+    .inp_i(inp_write_data),
+    .wgt_write_i(wgt_write),
+    .wgt_write_index_i(wgt_write_index),
+    .wgt_i(wgt_write_data),
+    .read_i(operand_read),
+    .inp_read_index_i(inp_read_index),
+    .inp_o(inp_read_data),
+    .wgt_read_index_i(wgt_read_index),
+    .wgt_o(wgt_read_data)
+  );
 
   vta_out_buffer #(
     `include "vta_passed.svh"
@@ -513,54 +526,29 @@ module vta_top
   );
 
   // ---- Buses ------------------------------------------------------------------------------------
-  assign m_axi_fetch_araddr = fetch_req.araddr;
-  assign m_axi_fetch_arlen = fetch_req.arlen;
-  assign m_axi_fetch_arvalid = fetch_req.arvalid;
-  assign m_axi_fetch_rready = fetch_req.rready;
-  assign fetch_rsp.arready = m_axi_fetch_arready;
-  assign fetch_rsp.rresp = m_axi_fetch_rresp;
-  assign fetch_rsp.rlast = m_axi_fetch_rlast;
-  assign fetch_rsp.rvalid = m_axi_fetch_rvalid;
-  assign m_axi_fetch_arsize = 3'(LogBusBytes);
-  assign m_axi_fetch_arburst = AxiBurstIncr;
-  assign m_axi_fetch_arcache = AxiCache;
-  assign m_axi_fetch_arprot = '0;
-  assign m_axi_load_araddr = load_req.araddr;
-  assign m_axi_load_arlen = load_req.arlen;
-  assign m_axi_load_arvalid = load_req.arvalid;
-  assign m_axi_load_rready = load_req.rready;
-  assign load_rsp.arready = m_axi_load_arready;
-  assign load_rsp.rresp = m_axi_load_rresp;
-  assign load_rsp.rlast = m_axi_load_rlast;
-  assign load_rsp.rvalid = m_axi_load_rvalid;
-  assign m_axi_load_arsize = 3'(LogBusBytes);
-  assign m_axi_load_arburst = AxiBurstIncr;
-  assign m_axi_load_arcache = AxiCache;
-  assign m_axi_load_arprot = '0;
-  assign m_axi_weights_araddr = weights_req.araddr;
-  assign m_axi_weights_arlen = weights_req.arlen;
-  assign m_axi_weights_arvalid = weights_req.arvalid;
-  assign m_axi_weights_rready = weights_req.rready;
-  assign weights_rsp.arready = m_axi_weights_arready;
-  assign weights_rsp.rresp = m_axi_weights_rresp;
-  assign weights_rsp.rlast = m_axi_weights_rlast;
-  assign weights_rsp.rvalid = m_axi_weights_rvalid;
-  assign m_axi_weights_arsize = 3'(LogBusBytes);
-  assign m_axi_weights_arburst = AxiBurstIncr;
-  assign m_axi_weights_arcache = AxiCache;
-  assign m_axi_weights_arprot = '0;
-  assign m_axi_compute_araddr = compute_req.araddr;
-  assign m_axi_compute_arlen = compute_req.arlen;
-  assign m_axi_compute_arvalid = compute_req.arvalid;
-  assign m_axi_compute_rready = compute_req.rready;
-  assign compute_rsp.arready = m_axi_compute_arready;
-  assign compute_rsp.rresp = m_axi_compute_rresp;
-  assign compute_rsp.rlast = m_axi_compute_rlast;
-  assign compute_rsp.rvalid = m_axi_compute_rvalid;
-  assign m_axi_compute_arsize = 3'(LogBusBytes);
-  assign m_axi_compute_arburst = AxiBurstIncr;
-  assign m_axi_compute_arcache = AxiCache;
-  assign m_axi_compute_arprot = '0;
+  // Size, burst, cache, protection.
+  localparam logic [11:0] Beats = {3'(LogBusBytes), AxiBurstIncr, AxiCache, 3'd0};
+  assign {m_axi_fetch_araddr, m_axi_fetch_arlen, m_axi_fetch_arvalid, m_axi_fetch_rready} = fetch_req;
+  assign {m_axi_fetch_arsize, m_axi_fetch_arburst, m_axi_fetch_arcache, m_axi_fetch_arprot} = Beats;
+  assign fetch_rsp = {m_axi_fetch_arready, m_axi_fetch_rresp, m_axi_fetch_rlast, m_axi_fetch_rvalid};
+  assign {m_axi_load_araddr, m_axi_load_arlen, m_axi_load_arvalid, m_axi_load_rready} = load_req;
+  assign {m_axi_load_arsize, m_axi_load_arburst, m_axi_load_arcache, m_axi_load_arprot} = Beats;
+  assign load_rsp = {m_axi_load_arready, m_axi_load_rresp, m_axi_load_rlast, m_axi_load_rvalid};
+  assign {m_axi_compute_araddr, m_axi_compute_arlen, m_axi_compute_arvalid, m_axi_compute_rready} = compute_req;
+  assign {m_axi_compute_arsize, m_axi_compute_arburst, m_axi_compute_arcache, m_axi_compute_arprot} = Beats;
+  assign compute_rsp = {m_axi_compute_arready, m_axi_compute_rresp, m_axi_compute_rlast, m_axi_compute_rvalid};
+  assign {m_axi_weights1_araddr, m_axi_weights1_arlen, m_axi_weights1_arvalid, m_axi_weights1_rready} = weights_req[1];
+  assign {m_axi_weights1_arsize, m_axi_weights1_arburst, m_axi_weights1_arcache, m_axi_weights1_arprot} = Beats;
+  assign weights_rsp[1] = {m_axi_weights1_arready, m_axi_weights1_rresp, m_axi_weights1_rlast, m_axi_weights1_rvalid};
+  assign weights_rdata[1] = m_axi_weights1_rdata;
+  assign {m_axi_weights2_araddr, m_axi_weights2_arlen, m_axi_weights2_arvalid, m_axi_weights2_rready} = weights_req[2];
+  assign {m_axi_weights2_arsize, m_axi_weights2_arburst, m_axi_weights2_arcache, m_axi_weights2_arprot} = Beats;
+  assign weights_rsp[2] = {m_axi_weights2_arready, m_axi_weights2_rresp, m_axi_weights2_rlast, m_axi_weights2_rvalid};
+  assign weights_rdata[2] = m_axi_weights2_rdata;
+  assign {m_axi_weights3_araddr, m_axi_weights3_arlen, m_axi_weights3_arvalid, m_axi_weights3_rready} = weights_req[3];
+  assign {m_axi_weights3_arsize, m_axi_weights3_arburst, m_axi_weights3_arcache, m_axi_weights3_arprot} = Beats;
+  assign weights_rsp[3] = {m_axi_weights3_arready, m_axi_weights3_rresp, m_axi_weights3_rlast, m_axi_weights3_rvalid};
+  assign weights_rdata[3] = m_axi_weights3_rdata;
   assign m_axi_store_awaddr = store_req.awaddr;
   assign m_axi_store_awlen = store_req.awlen;
   assign m_axi_store_awvalid = store_req.awvalid;
@@ -573,15 +561,10 @@ module vta_top
   assign store_rsp.wready = m_axi_store_wready;
   assign store_rsp.bresp = m_axi_store_bresp;
   assign store_rsp.bvalid = m_axi_store_bvalid;
-  assign m_axi_store_awsize = 3'(LogBusBytes);
-  assign m_axi_store_awburst = AxiBurstIncr;
-  assign m_axi_store_awcache = AxiCache;
-  assign m_axi_store_awprot = '0;
+  assign {m_axi_store_awsize, m_axi_store_awburst, m_axi_store_awcache, m_axi_store_awprot} = Beats;
 
   if (LogInpWidth != 3 || LogWgtWidth != 3 || LogAccWidth != 5) begin : g_check_widths
-    $error(
-        "vta_top: LOG_INP_WIDTH, LOG_WGT_WIDTH, LOG_ACC_WIDTH must be 3, 3, 5 (int8, int8, int32)"
-    );
+    $error("vta_top: LOG_INP_WIDTH, LOG_WGT_WIDTH, LOG_ACC_WIDTH must be 3, 3, 5");
   end
   if (BusBits != 64 && BusBits != 128) begin : g_check_bus
     $error("vta_top: BusBits must be 64 or 128");
@@ -592,8 +575,8 @@ module vta_top
   if (AccDepth < 4) begin : g_check_banks
     $error("vta_top: a bank of the accumulator needs two rows; raise LOG_ACC_BUFF_SIZE");
   end
-  if (ReadPorts != 1 && ReadPorts != 2) begin : g_check_ports
-    $error("vta_top: ReadPorts must be 1 or 2");
+  if (ReadPorts != 1 && ReadPorts != 2 && ReadPorts != MostReadPorts) begin : g_check_ports
+    $error("vta_top: ReadPorts must be 1, 2 or 4");
   end
   if (IsaRevision > 2) begin : g_check_isa
     $error("vta_top: IsaRevision must be 0 (A), 1 (B) or 2 (wide)");

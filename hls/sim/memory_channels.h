@@ -2,8 +2,9 @@
 //
 // The accelerator's AXI4 masters, and the ports of the memory that they share.
 //
-// With one read port, masters share the memory's bandwidth and nothing else. With two, the first port has the load
-// stage's first master, and the second all others; a port moves at most one beat a cycle, read or written.
+// With one read port, masters share the memory's bandwidth and nothing else. With more, each has a master of the load
+// stage, the first that of the inputs; the others share them: with two, all are at the second port; with four, store is
+// at the second, compute at the third, fetch at the fourth. A port moves at most one beat a cycle, read or written.
 #ifndef HILT_SIM_MEMORY_CHANNELS_H
 #define HILT_SIM_MEMORY_CHANNELS_H
 
@@ -12,9 +13,9 @@
 namespace vta {
 
 constexpr uint32_t kReadPorts = VTA_READ_PORTS;
-static_assert(kReadPorts == 1 || kReadPorts == 2);
+static_assert(kReadPorts == 1 || kReadPorts == 2 || kReadPorts == 4);
 
-// In the order in which they take turns: fetch, load, compute, the load stage's second, store.
+// In the order in which they take turns: fetch, load, compute, the load stage's others, store.
 constexpr uint32_t kFetchMaster = 0, kLoadMaster = 1, kComputeMaster = 2, kWeightsMaster = 3;
 constexpr uint32_t kReadMasters = 2 + kReadPorts;
 constexpr uint32_t kStoreMaster = kReadMasters;
@@ -23,7 +24,19 @@ constexpr uint32_t kMasters = kStoreMaster + 1;
 // A channel moves at most one beat a cycle: with one read port each master is one.
 constexpr uint32_t kChannels = kReadPorts == 1 ? kMasters : kReadPorts;
 constexpr uint32_t channel_of(uint32_t master) {
-  return kReadPorts == 1 ? master : master == kLoadMaster ? 0 : 1;
+  if (kReadPorts == 1) return master;
+  if (master == kLoadMaster) return 0;
+  if (kWeightsMaster <= master && master < kStoreMaster) return 1 + master - kWeightsMaster;
+  if (kReadPorts == 2 || master == kStoreMaster) return 1;
+  return master == kComputeMaster ? 2 : 3;
+}
+constexpr uint32_t most_masters_of_a_channel() {
+  uint32_t count[kChannels]{}, most = 0;
+  for (uint32_t master = 0; master < kMasters; ++master) {
+    const uint32_t with_it = ++count[channel_of(master)];
+    most = with_it > most ? with_it : most;
+  }
+  return most;
 }
 
 // Whose turn it is: channels take turns at the memory's bandwidth, masters at their channel; each begins after the one

@@ -137,8 +137,10 @@ void vta_device::reset() {
   top.rst_n = 0;
   top.s_axi_awvalid = top.s_axi_wvalid = top.s_axi_arvalid = 0;
   top.s_axi_bready = top.s_axi_rready = 1;
-  top.m_axi_fetch_rvalid = top.m_axi_load_rvalid = top.m_axi_compute_rvalid = top.m_axi_weights_rvalid = 0;
-  top.m_axi_fetch_arready = top.m_axi_load_arready = top.m_axi_compute_arready = top.m_axi_weights_arready = 1;
+  top.m_axi_fetch_rvalid = top.m_axi_load_rvalid = top.m_axi_compute_rvalid = 0;
+  top.m_axi_fetch_arready = top.m_axi_load_arready = top.m_axi_compute_arready = 1;
+  top.m_axi_weights1_rvalid = top.m_axi_weights2_rvalid = top.m_axi_weights3_rvalid = 0;
+  top.m_axi_weights1_arready = top.m_axi_weights2_arready = top.m_axi_weights3_arready = 1;
   top.m_axi_store_bvalid = 0;
   top.m_axi_store_awready = 1;
   for (int cycle = 0; cycle < kResetCycles; ++cycle) {
@@ -170,7 +172,11 @@ void vta_device::tick() {
   READ_PORT(1, load)
   READ_PORT(2, compute)
 #if VTA_READ_PORTS > 1
-  READ_PORT(3, weights)
+  READ_PORT(3, weights1)
+#endif
+#if VTA_READ_PORTS > 2
+  READ_PORT(4, weights2)
+  READ_PORT(5, weights3)
 #endif
 #undef READ_PORT
   ports.write.address_valid = top.m_axi_store_awvalid;
@@ -197,7 +203,11 @@ void vta_device::tick() {
   READ_PORT(1, load)
   READ_PORT(2, compute)
 #if VTA_READ_PORTS > 1
-  READ_PORT(3, weights)
+  READ_PORT(3, weights1)
+#endif
+#if VTA_READ_PORTS > 2
+  READ_PORT(4, weights2)
+  READ_PORT(5, weights3)
 #endif
 #undef READ_PORT
   changed |= top.m_axi_store_wready != ports.write.data_ready;

@@ -100,7 +100,8 @@ class Arbiter {
   // ports that share a channel. False where less than a round is certain.
   template <typename Ports>
   bool channels_in_turn(Ports &ports, Cycle now, Cycle end, const Wishes &wishes) {
-    static_assert(kPorts <= kEndToWish + 1);  // what ends in a round makes no port want a beat before the round's end
+    // What ends in a round makes no port want a beat before the round's end.
+    static_assert(most_masters_of_a_channel() <= kEndToWish);
     Cycle rounds = (end - now) / wishes.most;
     for (uint32_t n = 0; n < wishes.count; ++n) {
       const uint32_t sharing = wishes.channel_count[channel_of(wishes.ports[n])];

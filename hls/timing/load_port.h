@@ -6,6 +6,7 @@
 #define HILT_TIMING_LOAD_PORT_H
 
 #include <algorithm>
+#include <array>
 
 #include "read_port.h"
 
@@ -13,7 +14,9 @@ namespace vta {
 
 class LoadPort {
  public:
-  LoadPort(ReadPort &first, ReadPort &second) : first_(first), second_(second) {}
+  using Others = std::array<ReadPort, kReadPorts - 1>;
+
+  LoadPort(ReadPort &first, Others &others) : first_(first), others_(others) {}
 
   // Whether the next LOAD is one of WGT.
   void read_weights(bool weights) { parted_ = weights && kReadPorts > 1; }
@@ -23,22 +26,31 @@ class LoadPort {
     past_ = fill.past;
     first_.start(launch, block, fill);
     if (!parted_) return;
-    block.address += kWgtPartBytes;
-    second_.start(launch, block, fill);
+    for (ReadPort &other : others_) {
+      block.address += kWgtPartBytes;
+      other.start(launch, block, fill);
+    }
   }
 
   // The cycle of the last write, or of the first fault, once it is known.
   Cycle done() const {
-    if (!parted_) return first_.done();
-    return past_ ? std::min(first_.done(), second_.done()) : std::max(first_.done(), second_.done());
+    Cycle done = first_.done();
+    if (!parted_) return done;
+    for (const ReadPort &other : others_) done = past_ ? std::min(done, other.done()) : std::max(done, other.done());
+    return done;
   }
 
-  uint64_t beats() const { return first_.beats() + second_.beats(); }
+  uint64_t beats() const {
+    uint64_t beats = first_.beats();
+    for (const ReadPort &other : others_) beats += other.beats();
+    return beats;
+  }
   // Of a LOAD of WGT, those of its first part.
   uint64_t stalled(Cycle end) const { return first_.stalled(end); }
 
  private:
-  ReadPort &first_, &second_;
+  ReadPort &first_;
+  Others &others_;
   bool parted_ = false, past_ = false;
 };
 

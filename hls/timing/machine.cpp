@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace vta {
 namespace {
@@ -62,9 +63,13 @@ struct Machine::Ports {
   Ports(const Image &image, const vta_memory_model &model)
       : fetch(latency(model, 0), image.insn_address, image.instruction_count),
         load(latency(model, kLoadMaster)),
-        weights(latency(model, kWeightsMaster)),
         compute(latency(model, kComputeMaster)),
-        store(model.write_latency) {}
+        weights(others(model, std::make_index_sequence<kReadPorts - 1>{})),
+        store(model.write_latency) {
+    all = {&fetch, &load, &compute};
+    for (uint32_t n = 0; n < weights.size(); ++n) all[kWeightsMaster + n] = &weights[n];
+    all[kStoreMaster] = &store;
+  }
 
   Cycle wants(uint32_t port) const { return all[port]->wants; }
   uint32_t run(uint32_t port) const { return all[port]->run; }
@@ -74,7 +79,7 @@ struct Machine::Ports {
     if (port == kLoadMaster) return visit(load);
     if (port == kComputeMaster) return visit(compute);
     if (port == kStoreMaster) return visit(store);
-    visit(weights);
+    if constexpr (kReadPorts > 1) visit(weights[port - kWeightsMaster]);
   }
   void granted(uint32_t port, const Grants &grants) {
     visit(port, [&](auto &one) { granted(one, grants); });
@@ -94,18 +99,19 @@ struct Machine::Ports {
   }
 
   FetchPort fetch;
-  ReadPort load, weights, compute;
+  ReadPort load, compute;
+  LoadPort::Others weights;
   LoadPort load_stage{load, weights};
   WritePort store;
-#if VTA_READ_PORTS == 1
-  std::array<const Port *, kMasters> all{&fetch, &load, &compute, &store};
-#else
-  std::array<const Port *, kMasters> all{&fetch, &load, &compute, &weights, &store};
-#endif
+  std::array<const Port *, kMasters> all;
 
  private:
   static ReadLatency latency(const vta_memory_model &model, uint32_t port) {
     return {model.read_latency, model.jitter, model.seed, port};
+  }
+  template <size_t... N>
+  static LoadPort::Others others(const vta_memory_model &model, std::index_sequence<N...>) {
+    return {ReadPort(latency(model, kWeightsMaster + N))...};
   }
 
   bool settled_ = false;

@@ -4,8 +4,8 @@
 # are those of bitstreams/manifest.toml (a test compares the two).
 #
 # ps: processing system. memory_ports: its HP ports for VTA's memory masters: 1 shared, or 4, one for each of four.
-# read_ports: those that weights are read over; 2 need 2 memory ports, of which the load stage's first master has the
-# first and all other masters the second. Each port has the bus's bandwidth on the side of the PL, and takes a SmartConnect.
+# read_ports: those that weights are read over; 2 and 4 need as many memory ports, of which the load stage's first
+# master has the first (design.tcl). Each port has the bus's bandwidth on the side of the PL, and takes a SmartConnect.
 
 set boards [dict create \
   pynq-z2 {
@@ -51,6 +51,10 @@ set boards [dict create \
   zcu104-2x32-2p {
     bitstream hilt-zcu104-2x32-2p part xczu7ev-ffvc1156-2-e parameters batch2_block32 isa 0 bands 1
     ps zynq_ultra_ps_e clock_mhz 300 bus_bits 128 memory_ports 2 read_ports 2 register_base 0xA0000000
+  } \
+  zcu104-2x32-4p {
+    bitstream hilt-zcu104-2x32-4p part xczu7ev-ffvc1156-2-e parameters batch2_block32 isa 0 bands 1
+    ps zynq_ultra_ps_e clock_mhz 300 bus_bits 128 memory_ports 4 read_ports 4 register_base 0xA0000000
   } \
   zcu102-1x32-2p {
     bitstream hilt-zcu102-1x32-2p part xczu9eg-ffvb1156-2-e parameters block32 isa 0

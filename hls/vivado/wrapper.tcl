@@ -4,10 +4,10 @@
 # Requirements"), and a port's width be no name out of a package. Its attributes say which ports are a bus (UG994, "List
 # of Supported X_ Attributes"), for that is guessed of whole buses, and ours only read or only write.
 
-# The buses of a board's build. With one read port the load stage has no second master.
+# The buses of a board's build. The load stage has a master for each read port, the first of which is `load`.
 proc buses {board} {
   set masters {fetch load compute store}
-  if {[dict get $board read_ports] == 2} { lappend masters weights }
+  for {set port 1} {$port < [dict get $board read_ports]} {incr port} { lappend masters weights$port }
   return [concat s_axi [lmap master $masters { string cat m_axi_ $master }]]
 }
 
@@ -48,7 +48,7 @@ proc verilog_wrapper {rtl board parameters folder} {
   set buses {}
   foreach {direction width name} [top_ports $rtl [dict get $board bus_bits]] {
     set range [expr {$width == 1 ? "" : "\[[expr {$width - 1}]:0\] "}]
-    if {[regexp {^(m_axi_[a-z]+)_[a-z]+$} $name all bus] && $bus ni [buses $board]} {
+    if {[regexp {^(m_axi_[a-z]+\d?)_[a-z]+$} $name all bus] && $bus ni [buses $board]} {
       if {$direction eq "output"} {
         lappend unused "  wire ${range}unused_$name;\n"
         lappend connected "    .${name}(unused_$name)"
@@ -58,7 +58,7 @@ proc verilog_wrapper {rtl board parameters folder} {
       continue
     }
     set attributes ""
-    if {[regexp {^(s_axi|m_axi_[a-z]+)_([a-z]+)$} $name all bus signal]} {
+    if {[regexp {^(s_axi|m_axi_[a-z]+\d?)_([a-z]+)$} $name all bus signal]} {
       append attributes "  (* X_INTERFACE_INFO = \"xilinx.com:interface:aximm:1.0 $bus [string toupper $signal]\" *)\n"
       if {$bus ni $buses} {
         append attributes "  (* X_INTERFACE_PARAMETER = \"XIL_INTERFACENAME $bus, [bus_parameters $bus]\" *)\n"

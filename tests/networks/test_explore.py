@@ -31,7 +31,7 @@ pytestmark = [
     pytest.mark.timeout(7200),
     pytest.mark.skipif(not os.environ.get(RUN), reason="minutes for each network: `make network-tests` runs them"),
 ]
-MODELS = ("pynq", "pynq_143", "zcu104", "zcu104_wide_2p", "zcu104_bands_2p")
+MODELS = ("pynq", "pynq_143", "zcu104", "zcu104_wide_2p", "zcu104_bands_2p", "zcu104_bands_4p")
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Two ports of the memory: weights come over both at once, and each port moves a beat a cycle."""
+"""Two or four ports of the memory: weights come over all at once, and each port moves a beat a cycle."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.rtl.test_twin import MEMORIES, SMALL, UOPS
 from tests.rtl.twin_comparison import schedule_differences
 from tests.rtl.variants import VARIANTS, WIDE_VARIANTS
 
-TWO = VARIANTS["pynq A, 2 read ports"]
+BUILDS = {ports: VARIANTS[f"pynq A, {ports} read ports"] for ports in (2, 4)}
 MEMORY = MemoryModel(BASE, MEMORY_BYTES, read_latency=40, write_latency=20)
 ELEMENTS = 256
 WEIGHTS = load(MemoryType.WGT, 0, DATA // 256, 16, 16, push_next=1)
@@ -31,9 +31,14 @@ INPUTS = load(MemoryType.INP, 0, DATA // 16, 1, 2048, push_next=1)
 """Its beats are as many as those of one half of the weights."""
 
 
+@pytest.fixture(scope="module", params=BUILDS)
+def ports(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
 @pytest.fixture(scope="module")
-def rtl() -> Path:
-    return build(TWO, "rtl")
+def rtl(ports: int) -> Path:
+    return build(BUILDS[ports], "rtl")
 
 
 @pytest.fixture
@@ -43,47 +48,47 @@ def device(rtl: Path) -> Iterator[SimulatedDevice]:
 
 
 def run(device: SimulatedDevice, program: list[Fields]) -> Counters:
-    device.write_memory(INSN, words(TWO, program))
+    device.write_memory(INSN, words(BUILDS[2], program))
     execution = execute(device, INSN, len(program), 100_000)
     assert execution.status is DeviceStatus.DONE, execution
     return execution.counters
 
 
-def test_weights_come_over_both_ports_and_inputs_over_one(device: SimulatedDevice) -> None:
+def test_weights_come_over_all_ports_and_inputs_over_one(device: SimulatedDevice, ports: int) -> None:
     weights = run(device, [WEIGHTS, finish(pop_prev=1)]).load
-    assert weights.busy == 40 + ELEMENTS * 256 // 2 // 8 + 4
+    assert weights.busy == 40 + ELEMENTS * 256 // ports // 8 + 4
     assert weights.bytes == ELEMENTS * 256
     inputs = run(device, [INPUTS, finish(pop_prev=1)]).load
     assert inputs.busy == 40 + 2048 * 16 // 8 + 4
     assert inputs.bytes == 2048 * 16
 
 
-def test_inputs_do_not_wait_for_what_the_second_port_moves(device: SimulatedDevice) -> None:
+def test_inputs_do_not_wait_for_what_another_port_moves(device: SimulatedDevice) -> None:
     alone = run(device, [INPUTS, finish(pop_prev=1)]).load.busy
     stored = run(device, [store(0, RESULT // 16, 1, 2048), INPUTS, finish(pop_prev=1)]).load.busy
     assert stored == alone
 
 
-def test_weights_share_the_second_port_with_stores(device: SimulatedDevice) -> None:
-    counters = run(device, [store(0, RESULT // 16, 1, 1024), WEIGHTS, finish(pop_prev=1)])
-    beats = (1024 * 16 + ELEMENTS * 256 // 2) // 8
+def test_weights_share_the_second_port_with_stores(device: SimulatedDevice, ports: int) -> None:
+    counters = run(device, [store(0, RESULT // 16, 1, 2048), WEIGHTS, finish(pop_prev=1)])
+    beats = 2 * ELEMENTS * 256 // ports // 8  # turn by turn: as many of the store's as of the weights'
     assert beats <= counters.load.busy <= beats * 1.02 + 40
 
 
-@pytest.mark.parametrize("rate", [4, 8, 12])
+@pytest.mark.parametrize("rate", [4, 8, 12, 14])
 def test_the_memory_bounds_the_sum_of_the_ports(rtl: Path, rate: int) -> None:
     with SimulatedDevice(rtl, replace(MEMORY, bandwidth=(rate, 1))) as device:
         busy = run(device, [WEIGHTS, finish(pop_prev=1)]).load.busy
     assert ELEMENTS * 256 / rate <= busy <= ELEMENTS * 256 / rate * 1.03 + 40
 
 
-def test_the_build_register_has_the_ports(device: SimulatedDevice) -> None:
-    assert device.read_register(Register.BUILD) >> 14 & 3 == 1
+def test_the_build_register_has_the_ports(device: SimulatedDevice, ports: int) -> None:
+    assert 1 << (device.read_register(Register.BUILD) >> 14 & 3) == ports
 
 
 def error_of(device: SimulatedDevice, weight: int, offset: int) -> Execution:
     """Load one weight with the address register of weights at `offset`."""
-    program = words(TWO, [load(MemoryType.WGT, 0, weight, 1, 1, push_next=1), finish(pop_prev=1)])
+    program = words(BUILDS[2], [load(MemoryType.WGT, 0, weight, 1, 1, push_next=1), finish(pop_prev=1)])
     device.write_memory(INSN, program)
     device.write_register(Register.INSN_COUNT, len(program))
     device.write_register(Register.INSN_ADDR, INSN)
@@ -95,28 +100,27 @@ def error_of(device: SimulatedDevice, weight: int, offset: int) -> Execution:
     return Execution(status, cycles, device.counters())
 
 
-@pytest.mark.parametrize(("offset", "half"), [(0, 0), (128, 128)])
-def test_an_error_of_either_half_names_its_address(device: SimulatedDevice, offset: int, half: int) -> None:
-    """The memory ends before the whole element, or before its second half alone."""
+def test_an_error_of_any_part_names_its_address(device: SimulatedDevice, ports: int) -> None:
+    """The memory ends before the whole element, or before its last parts alone."""
     end = BASE + MEMORY_BYTES
-    weight = end // 256 - (1 if half else 0)
-    execution = error_of(device, weight, offset)
-    assert execution.status is DeviceStatus.FAULT
-    assert device.read_register(Register.FAULT_CODE) == FaultCode.DECERR
-    assert device.read_register(Register.FAULT_ADDRESS_LOW) == end
-    device.write_register(Register.SOFT_RESET, 1)
-    assert execute(device, INSN, 0, 100).status is not DeviceStatus.FAULT
+    for offset in range(0, 256, 256 // ports):
+        execution = error_of(device, end // 256 - (1 if offset else 0), offset)
+        assert execution.status is DeviceStatus.FAULT
+        assert device.read_register(Register.FAULT_CODE) == FaultCode.DECERR
+        assert device.read_register(Register.FAULT_ADDRESS_LOW) == end
+        device.write_register(Register.SOFT_RESET, 1)
+        assert execute(device, INSN, 0, 100).status is not DeviceStatus.FAULT
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
-def test_a_weight_past_the_buffer_is_a_fault_in_the_very_cycle(rtl: Path, memory: str) -> None:
-    program = words(TWO, [load(MemoryType.WGT, 1020, DATA // 256, 3, 3, push_next=1), finish(pop_prev=1)])
+def test_a_weight_past_the_buffer_is_a_fault_in_the_very_cycle(rtl: Path, ports: int, memory: str) -> None:
+    program = words(BUILDS[ports], [load(MemoryType.WGT, 1020, DATA // 256, 3, 3, push_next=1), finish(pop_prev=1)])
     with SimulatedDevice(rtl, replace(MEMORIES[memory], base=BASE, bytes=MEMORY_BYTES)) as device:
         device.write_memory(INSN, program)
         execution = execute(device, INSN, len(program), 100_000)
     assert execution.fault == Fault(FaultCode.WGT_INDEX, 1024)
     placed = PlacedProgram(program, np.zeros((0, 1), np.uint32), INSN)
-    prediction = Twin(TWO).predict([placed], MEMORIES[memory])[0]
+    prediction = Twin(BUILDS[ports]).predict([placed], MEMORIES[memory])[0]
     assert (prediction["cycles"], prediction["fault"]) == (execution.cycles, FaultCode.WGT_INDEX)
 
 
@@ -131,23 +135,25 @@ WGT_BLOCKS: dict[str, list[Fields]] = {
 
 @pytest.mark.parametrize("name", WGT_BLOCKS)
 @pytest.mark.parametrize("memory", MEMORIES)
-def test_blocks_of_weights_take_the_very_cycles(name: str, memory: str) -> None:
-    run_beside_twin(TWO, words(TWO, WGT_BLOCKS[name]), b"", memory=MEMORIES[memory])
+def test_blocks_of_weights_take_the_very_cycles(name: str, memory: str, ports: int) -> None:
+    accelerator = BUILDS[ports]
+    run_beside_twin(accelerator, words(accelerator, WGT_BLOCKS[name]), b"", memory=MEMORIES[memory])
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_small_programs_take_the_very_cycles(name: str) -> None:
-    run_beside_twin(TWO, words(TWO, SMALL[name]), micro_ops(TWO, *UOPS))
+def test_small_programs_take_the_very_cycles(name: str, ports: int) -> None:
+    accelerator = BUILDS[ports]
+    run_beside_twin(accelerator, words(accelerator, SMALL[name]), micro_ops(accelerator, *UOPS))
 
 
 KNOBS = {"tile_b": 1, "tile_h": 7, "tile_w": 7, "tile_ci": 1, "oc_nthread": 2, "h_nthread": 1, "loop_order": 3}
 
 
 @pytest.mark.parametrize("layer", ["C9", "C11"])
-def test_layers_of_many_weights_take_the_very_cycles(rtl: Path, layer: str) -> None:
-    program = lower(load_convolution(f"resnet18.{layer}"), KNOBS | {"tile_co": 1}, TWO)
-    memory = MemoryModel(read_latency=46, bandwidth=(14, 1), jitter=5, seed=3)
-    assert schedule_differences(rtl, Twin(TWO), program, memory) == []
+def test_layers_of_many_weights_take_the_very_cycles(rtl: Path, ports: int, layer: str) -> None:
+    program = lower(load_convolution(f"resnet18.{layer}"), KNOBS | {"tile_co": 1}, BUILDS[ports])
+    memory = MemoryModel(read_latency=46, bandwidth=(7 * ports, 1), jitter=5, seed=3)
+    assert schedule_differences(rtl, Twin(BUILDS[ports]), program, memory) == []
 
 
 @pytest.mark.parametrize("layer", ["C9", "C11"])

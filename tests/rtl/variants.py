@@ -10,6 +10,7 @@ from hilt.vta.parameters import VTAParameters
 VARIANTS = {
     "pynq A": Accelerator(load_parameters("pynq"), IsaRevision.A),
     "pynq A, 2 read ports": Accelerator(load_parameters("pynq"), IsaRevision.A, read_ports=2),
+    "pynq A, 4 read ports": Accelerator(load_parameters("pynq"), IsaRevision.A, read_ports=4),
     "pynq B": Accelerator(load_parameters("pynq"), IsaRevision.B),
     "ultra96 A, 128-bit bus": Accelerator(load_parameters("ultra96"), IsaRevision.A, bus_bits=128),
     "4x8 A": Accelerator(load_parameters("pynq_batched"), IsaRevision.A, bands=True),
@@ -20,7 +21,7 @@ VARIANTS = {
     "zcu102 wide, 128-bit bus": Accelerator(load_parameters("zcu102"), IsaRevision.WIDE, bus_bits=128),
 }
 
-IN_EACH_RUN = [name for name in VARIANTS if name not in ("4x8 A", "ultra96 A, 128-bit bus")]
+IN_EACH_RUN = [name for name in VARIANTS if name not in ("4x8 A", "ultra96 A, 128-bit bus", "pynq A, 2 read ports")]
 """The builds of `make test`. `make nightly` runs all."""
 
 # Blocks of more than 16. Verilator needs a minute for each: `make test` builds the first, `make nightly` all.
@@ -28,6 +29,9 @@ WIDE_VARIANTS = {
     "1x32 A, 128-bit bus": Accelerator(load_parameters("block32"), IsaRevision.A, bus_bits=128),
     "1x32 A, 128-bit bus, 2 read ports": Accelerator(
         load_parameters("block32"), IsaRevision.A, bus_bits=128, read_ports=2
+    ),
+    "2x32 A, 128-bit bus, 4 read ports": Accelerator(
+        load_parameters("batch2_block32"), IsaRevision.A, bus_bits=128, read_ports=4, bands=True
     ),
     "2x32 B, 128-bit bus": Accelerator(
         VTAParameters.from_name("2x32_i8w8a32_15_15_18_17"), IsaRevision.B, bus_bits=128, bands=True

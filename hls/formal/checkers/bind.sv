@@ -68,20 +68,60 @@ bind vta_top axi4_read_checker #(
   .AddrBits(vta_pkg::AddrBits),
   .DataBits(BusBits),
   .MaxBeats(256)
-) u_check_weights (
+) u_check_weights1 (
   .clk_i(clk),
   .rst_ni(rst_n),
-  .araddr_i(m_axi_weights_araddr),
-  .arlen_i(m_axi_weights_arlen),
-  .arsize_i(m_axi_weights_arsize),
-  .arburst_i(m_axi_weights_arburst),
-  .arvalid_i(m_axi_weights_arvalid),
-  .arready_i(m_axi_weights_arready),
-  .rdata_i(m_axi_weights_rdata),
-  .rresp_i(m_axi_weights_rresp),
-  .rlast_i(m_axi_weights_rlast),
-  .rvalid_i(m_axi_weights_rvalid),
-  .rready_i(m_axi_weights_rready)
+  .araddr_i(m_axi_weights1_araddr),
+  .arlen_i(m_axi_weights1_arlen),
+  .arsize_i(m_axi_weights1_arsize),
+  .arburst_i(m_axi_weights1_arburst),
+  .arvalid_i(m_axi_weights1_arvalid),
+  .arready_i(m_axi_weights1_arready),
+  .rdata_i(m_axi_weights1_rdata),
+  .rresp_i(m_axi_weights1_rresp),
+  .rlast_i(m_axi_weights1_rlast),
+  .rvalid_i(m_axi_weights1_rvalid),
+  .rready_i(m_axi_weights1_rready)
+);
+
+bind vta_top axi4_read_checker #(
+  .AddrBits(vta_pkg::AddrBits),
+  .DataBits(BusBits),
+  .MaxBeats(256)
+) u_check_weights2 (
+  .clk_i(clk),
+  .rst_ni(rst_n),
+  .araddr_i(m_axi_weights2_araddr),
+  .arlen_i(m_axi_weights2_arlen),
+  .arsize_i(m_axi_weights2_arsize),
+  .arburst_i(m_axi_weights2_arburst),
+  .arvalid_i(m_axi_weights2_arvalid),
+  .arready_i(m_axi_weights2_arready),
+  .rdata_i(m_axi_weights2_rdata),
+  .rresp_i(m_axi_weights2_rresp),
+  .rlast_i(m_axi_weights2_rlast),
+  .rvalid_i(m_axi_weights2_rvalid),
+  .rready_i(m_axi_weights2_rready)
+);
+
+bind vta_top axi4_read_checker #(
+  .AddrBits(vta_pkg::AddrBits),
+  .DataBits(BusBits),
+  .MaxBeats(256)
+) u_check_weights3 (
+  .clk_i(clk),
+  .rst_ni(rst_n),
+  .araddr_i(m_axi_weights3_araddr),
+  .arlen_i(m_axi_weights3_arlen),
+  .arsize_i(m_axi_weights3_arsize),
+  .arburst_i(m_axi_weights3_arburst),
+  .arvalid_i(m_axi_weights3_arvalid),
+  .arready_i(m_axi_weights3_arready),
+  .rdata_i(m_axi_weights3_rdata),
+  .rresp_i(m_axi_weights3_rresp),
+  .rlast_i(m_axi_weights3_rlast),
+  .rvalid_i(m_axi_weights3_rvalid),
+  .rready_i(m_axi_weights3_rready)
 );
 
 bind vta_top axi4_read_checker #(

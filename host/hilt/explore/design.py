@@ -19,6 +19,8 @@ from hilt.vta.parameters import VTAParameters
 _FASTEST_ZYNQ_HZ = 200_000_000
 _MEMORY_NS = {"cortex-a9": (320.0, 160.0), "cortex-a53": (1000 / 3, 500 / 3)}
 """Nanoseconds from a read request to its data, and from a write to its acknowledgement: a Zynq's, an UltraScale+'s."""
+_DDR4_GB_S = 16.8
+"""What an UltraScale+ board's DDR4-2400 of 64 bits moves at its best: seven eighths of 19.2."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,8 @@ class Design:
     write_ns: float = 0.0
     """Nanoseconds from a write to its acknowledgement; 0: the same."""
     memory_gb_s: float = 0.0
-    """Most that the memory moves, 10^9 bytes a second over all ports; 0: as much as they ask for."""
+    """Most that the memory moves, 10^9 bytes a second over all ports; 0: as much as they ask for, and at most
+    `_DDR4_GB_S` beside a Cortex-A53."""
     processor: str = ""
     """cortex-a9 or cortex-a53; empty: a Cortex-A53 beside a bus of 128 bits or a clock over 200 MHz."""
     name: str = ""
@@ -63,7 +66,8 @@ class Design:
         times = (given or default for given, default in zip((self.read_ns, self.write_ns), usual, strict=True))
         read, write = (max(time * 1e-9 * self.clock_hz, 2.0) for time in times)
         wanted = self.accelerator.bytes_per_cycle * self.clock_hz
-        slowdown = max(1.0, wanted / (self.memory_gb_s * 1e9)) if self.memory_gb_s else 1.0
+        most = self.memory_gb_s or (_DDR4_GB_S if self._is_large else np.inf)
+        slowdown = max(1.0, wanted / (most * 1e9))
         return np.log([read, write, slowdown])
 
     @property

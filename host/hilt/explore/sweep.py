@@ -13,13 +13,13 @@ from hilt.did_you_mean import did_you_mean
 from hilt.explore.design import Design
 from hilt.explore.errors import SweepError
 from hilt.network.core_speed import CORES
-from hilt.vta.accelerator import FieldOverflowError
+from hilt.vta.accelerator import READ_PORTS, FieldOverflowError
 from hilt.vta.parameters import ParameterError, VTAParameters, bounds, load_parameters
 
 MOST_DESIGNS = 10_000
 _SURROUNDINGS: dict[str, tuple[float, float]] = {
     "bus_bits": (64, 128),
-    "read_ports": (1, 2),
+    "read_ports": (1, 4),
     "clock_mhz": (1, 2000),
     "read_ns": (1, 100_000),
     "write_ns": (1, 100_000),
@@ -177,8 +177,8 @@ def _checked_surrounding(path: Path, place: str, name: str, value: object) -> in
         raise SweepError(f"{path}: {place} is {value!r}; give a number from {low:g} to {high:g}")
     if name == "bus_bits" and value not in (64, 128):
         raise SweepError(f"{path}: {place} is {value!r}; hilt's VTA takes 64 or 128")
-    if name == "read_ports" and value not in (1, 2):
-        raise SweepError(f"{path}: {place} is {value!r}; hilt's VTA has 1 or 2")
+    if name == "read_ports" and value not in READ_PORTS:
+        raise SweepError(f"{path}: {place} is {value!r}; hilt's VTA has 1, 2 or 4")
     return value
 
 

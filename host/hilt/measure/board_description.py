@@ -317,7 +317,7 @@ def identity_of(accelerator: Accelerator) -> Identity:
         | (accelerator.bus_bits.bit_length() - 1) << 8
         | int(accelerator.hazards == "interlock") << 12
         | (TABLE_OF_BUILD if accelerator.table else 0)
-        | (accelerator.read_ports - 1) * (READ_PORTS_OF_BUILD & -READ_PORTS_OF_BUILD)
+        | (accelerator.read_ports.bit_length() - 1) * (READ_PORTS_OF_BUILD & -READ_PORTS_OF_BUILD)
         | (WINDOW_OF_BUILD if accelerator.window_rows else 0)
         | (BANDS_OF_BUILD if accelerator.bands else 0),
     )

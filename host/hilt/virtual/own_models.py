@@ -36,7 +36,7 @@ class _Field:
 
 _FIELDS: dict[str, _Field] = {
     "bus_bits": _Field(int, 64, 128, lambda bits: {"bus_bits": bits}),
-    "read_ports": _Field(int, 1, 2, lambda ports: {"read_ports": ports}),
+    "read_ports": _Field(int, 1, 4, lambda ports: {"read_ports": ports}),
     "clock_mhz": _Field(float, 1, 2000, lambda mhz: {"clock_hz": round(mhz * 1e6)}),
     "read_latency": _Field(int, 1, _LARGEST_CYCLES, lambda cycles: {"read_latency": cycles}),
     "write_latency": _Field(int, 1, _LARGEST_CYCLES, lambda cycles: {"write_latency": cycles}),

@@ -18,6 +18,9 @@ Hazards = Literal["interlock", "none"]
 """The fate of two updates of one accumulator element closer than the pipeline: the second waits, or a sum is lost
 (HARDWARE.md section 3)."""
 
+READ_PORTS = (1, 2, 4)
+"""The ports of the memory that weights can come over."""
+
 
 def bus_text(bits: int, read_ports: int) -> str:
     """Return a memory bus as text: `128 bit`, or `2 x 128 bit` over two read ports."""
@@ -42,8 +45,8 @@ class Accelerator:
     """Whether STOREs can go by way of a table of 256 bytes, as hilt's VTA has it; public bitstreams have none. Programs
     without such STOREs take the same cycles with and without it."""
     read_ports: int = 1
-    """Ports of the memory: with 2, weights come over both, a half of each element, and inputs over the first; all else
-    has the second. Programs are the same."""
+    """Ports of the memory: with 2 or 4, each brings its part of every weight element, and the first the inputs. All
+    else shares the second; of 4, store has it, compute the third and fetch the fourth. Programs are the same."""
     window: bool = True
     """Whether GEMMs can read inputs of earlier iterations, as hilt's VTA has it for blocks of 16 or more. Programs
     without such GEMMs take the same cycles with and without it."""
@@ -65,8 +68,8 @@ class Accelerator:
             raise ParameterError(f"bands with {self.parameters.batch} batch lanes; hilt's VTA has them with 2 or 4")
         if self.clock_hz <= 0:
             raise ParameterError(f"a clock of {self.clock_hz} Hz; it must be positive")
-        if self.read_ports not in (1, 2):
-            raise ParameterError(f"{self.read_ports} read ports; hilt's VTA has 1 or 2")
+        if self.read_ports not in READ_PORTS:
+            raise ParameterError(f"{self.read_ports} read ports; hilt's VTA has 1, 2 or 4")
         formats(self.parameters, self.isa)
 
     @classmethod

@@ -10,7 +10,6 @@ from hilt.explore.design import Design
 from hilt.explore.errors import SweepError
 from hilt.explore.sweep import Sweep, read_sweep
 from hilt.virtual.board_model import BOARD_MODELS
-from hilt.vta.accelerator import load_parameters
 
 
 def sweep(tmp_path: Path, text: str) -> Sweep:
@@ -73,8 +72,8 @@ def test_an_own_parameter_file_is_the_base(tmp_path: Path) -> None:
         ("[sweep]\nLOG_BLOCK = 4", "sweep.LOG_BLOCK is 4; give a list"),
         ("[sweep]\nLOG_BLOCK = [4.5]", "sweep.LOG_BLOCK is 4.5; give a whole number"),
         ("[base]\nbus_bits = 96", "base.bus_bits is 96; hilt's VTA takes 64 or 128"),
-        ("[base]\nread_ports = 3", "base.read_ports is 3; give a number from 1 to 2"),
-        ("[base]\nread_ports = 1.5", "base.read_ports is 1.5; hilt's VTA has 1 or 2"),
+        ("[base]\nread_ports = 3", "base.read_ports is 3; hilt's VTA has 1, 2 or 4"),
+        ("[base]\nread_ports = 1.5", "base.read_ports is 1.5; hilt's VTA has 1, 2 or 4"),
         ("[base]\nbands = 1", "base.bands is 1; give true or false"),
         ("[base]\nclock_mhz = 0", "base.clock_mhz is 0; give a number from 1 to 2000"),
         ("[base]\nparameters = 'pinq'", "base.parameters: no VTA parameters named 'pinq'"),
@@ -117,6 +116,16 @@ def test_combinations_with_one_reason_share_a_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [name for name, model in BOARD_MODELS.items() if model.form == "rtl"])
 def test_a_design_without_times_has_the_memory_of_hilts_board(name: str) -> None:
     model = BOARD_MODELS[name]
-    design = Design(load_parameters(model.parameters), bus_bits=model.bus_bits, clock_hz=model.clock_hz)
+    accelerator = model.accelerator
+    design = Design(
+        accelerator.parameters,
+        bus_bits=model.bus_bits,
+        read_ports=model.read_ports,
+        clock_hz=model.clock_hz,
+        bands=model.bands,
+    )
+    moved, cycles = design.memory.bandwidth
+    asked = model.bandwidth_numerator / model.bandwidth_denominator or accelerator.bytes_per_cycle
+    assert moved / cycles == asked
     assert design.memory.read_latency == model.read_latency
     assert design.memory.write_latency == model.write_latency

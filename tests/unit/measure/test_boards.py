@@ -111,11 +111,13 @@ def test_identity_words_are_those_of_the_register_map() -> None:
     assert identity.build == 0x13600
 
 
-def test_two_read_ports_are_bit_14_of_the_build() -> None:
+def test_read_ports_are_bits_14_and_15_of_the_build() -> None:
     names = ("virtual:zcu104_wide", "virtual:zcu104_wide_2p")
     one, two = (identity_of(describe_board(name).accelerator) for name in names)
     assert two.build == one.build | 1 << 14
     assert (two.geometry, two.buffer_sizes) == (one.geometry, one.buffer_sizes)
+    four = identity_of(describe_board("virtual:zcu104_bands_4p").accelerator)
+    assert four.build >> 14 & 3 == 2
 
 
 def test_a_public_bitstream_has_no_table_and_no_window() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -77,6 +78,8 @@ def test_a_failed_build_says_why_and_leaves_no_model(sources: Path, tmp_path: Pa
         build(PYNQ, "golden")
     assert "#error this is wrong" in str(raised.value)
     assert "#error this is wrong" in raised.value.log.read_text()
+    again = pickle.loads(pickle.dumps(raised.value))  # as a pool of processes hands it on
+    assert (str(again), again.log) == (str(raised.value), raised.value.log)
     key = model_key(PYNQ, "golden")
     assert _models(tmp_path) == [f"{key}.lock", f"{key}.log"]
 

@@ -129,17 +129,17 @@ def test_the_sources_are_the_rtl_with_the_entrys_parameters(board: str, built: B
 
 
 def buses_of(board: str) -> set[str]:
-    """Return the buses of a build: with one read port it has no second master of the load stage."""
-    two = bitstreams.find(BOARDS[board]).read_ports == 2
-    return {"s_axi", *(f"m_axi_{name}" for name in ("fetch", "load", "compute", "store", *["weights"][: int(two)]))}
+    """Return the buses of a build: of the load stage's masters those of its read ports."""
+    others = [f"weights{port}" for port in range(1, bitstreams.find(BOARDS[board]).read_ports)]
+    return {"s_axi", *(f"m_axi_{name}" for name in ("fetch", "load", "compute", "store", *others))}
 
 
 def test_every_port_of_the_top_is_connected(board: str, built: Build) -> None:
     top = (RTL / "vta_top.sv").read_text()
     ports = top[: top.index(");")]
-    found = set(re.findall(r"\b([sm]_axi(?:_(?:fetch|load|compute|weights|store))?)_(?:ar|aw|r|w|b)\w+", ports))
+    found = set(re.findall(r"\b([sm]_axi(?:_(?:fetch|load|compute|weights\d|store))?)_(?:ar|aw|r|w|b)\w+", ports))
     buses = buses_of(board)
-    assert found == buses | {"m_axi_weights"}
+    assert found == buses | {f"m_axi_weights{port}" for port in (1, 2, 3)}
     joined = {pin for call in built.calls("get_bd_intf_pins") for pin in call}
     assert {f"vta/{bus}" for bus in buses} <= joined
     pins = {pin for call in built.calls("get_bd_pins") for pin in call}
@@ -233,7 +233,8 @@ def test_a_missed_timing_leaves_no_bitstream(tmp_path: Path, kind: str, slacks: 
         (
             ("de10nano", "out"),
             "no board de10nano; boards: pynq-z2 ultra96 zcu104 zcu102 pynq-z2-143 ultra96-2x16 zcu104-1x32 zcu104-2x32 "
-            "zcu102-1x32 zcu104-1x32-2p zcu104-2x32-2p zcu102-1x32-2p",
+            "zcu102-1x32 zcu104-1x32-2p zcu104-2x32-2p "
+            "zcu104-2x32-4p zcu102-1x32-2p",
         ),
         (("pynq-z2", "out", "none.json"), "no parameter file none.json"),
     ],
@@ -374,13 +375,23 @@ def test_each_master_may_have_a_port_of_its_own(tmp_path: Path) -> None:
         assert {last, *(f"memory{port}/S00_AXI" for port in range(4))} <= joined
 
 
-def test_two_read_ports_are_two_ports_of_the_memory(tmp_path: Path) -> None:
-    result = build(tmp_path, "zcu104-1x32-2p", str(tmp_path / "out"))
+@pytest.mark.parametrize(
+    ("board", "ports"),
+    [
+        ("zcu104-1x32-2p", [["load"], ["fetch", "compute", "weights1", "store"]]),
+        ("zcu104-2x32-4p", [["load"], ["weights1", "store"], ["compute", "weights2"], ["fetch", "weights3"]]),
+    ],
+)
+def test_read_ports_are_ports_of_the_memory(tmp_path: Path, board: str, ports: list[list[str]]) -> None:
+    result = build(tmp_path, board, str(tmp_path / "out"))
     joined = [tuple(call[-1] for call in pair) for pair in itertools.pairwise(result.calls("get_bd_intf_pins"))]
-    masters = ["load", "fetch", "compute", "weights", "store"]
-    places = ["memory0/S00_AXI", *(f"memory1/S0{n}_AXI" for n in range(4))]
-    assert {(f"vta/m_axi_{master}", place) for master, place in zip(masters, places, strict=True)} <= set(joined)
-    assert {(f"memory{n}/M00_AXI", f"ps/S_AXI_HP{n}_FPD") for n in range(2)} <= set(joined)
+    places = {
+        (f"vta/m_axi_{master}", f"memory{port}/S0{number}_AXI")
+        for port, masters in enumerate(ports)
+        for number, master in enumerate(masters)
+    }
+    assert places <= set(joined)
+    assert {(f"memory{n}/M00_AXI", f"ps/S_AXI_HP{n}_FPD") for n in range(len(ports))} <= set(joined)
 
 
 def test_read_ports_need_as_many_memory_ports(tmp_path: Path) -> None:
@@ -392,4 +403,4 @@ def test_read_ports_need_as_many_memory_ports(tmp_path: Path) -> None:
     script = str(copy / "build.tcl")
     result = build(tmp_path, "zcu104-1x32-2p", str(tmp_path / "out"), str(parameters), script=script)
     assert result.process.returncode != 0
-    assert "memory_ports is 1 and read_ports 2: they must be 1 and 1, 4 and 1, or 2 and 2" in result.process.stderr
+    assert "memory_ports is 1 and read_ports 2: they must be 1 and 1, 4 and 1, 2 and 2, or 4 and 4" in result.process.stderr

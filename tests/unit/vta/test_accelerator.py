@@ -152,12 +152,13 @@ def test_a_revision_by_its_name_is_that_revision() -> None:
         Accelerator.for_parameters(parameters, "C")  # type: ignore[arg-type]
 
 
-def test_read_ports_are_one_or_two_and_each_has_whole_beats_of_a_weight() -> None:
+def test_read_ports_are_one_two_or_four_and_each_has_whole_beats_of_a_weight() -> None:
     two = replace(PYNQ_A, read_ports=2)
     two.require_rtl()
+    replace(PYNQ_A, read_ports=4).require_rtl()
     assert (PYNQ_A.bytes_per_cycle, two.bytes_per_cycle) == (8, 16)
     assert two.defines() == PYNQ_A.defines() | {"VTA_READ_PORTS": 2}
-    with pytest.raises(ParameterError, match="3 read ports; hilt's VTA has 1 or 2"):
+    with pytest.raises(ParameterError, match="3 read ports; hilt's VTA has 1, 2 or 4"):
         replace(PYNQ_A, read_ports=3)
     small = Accelerator(VTAParameters(3, 3, 5, 2, 2, 13, 10, 8, 12), IsaRevision.B, bus_bits=128, read_ports=2)
     with pytest.raises(ParameterError, match="2 read ports: each has 8 bytes of a wgt element, less than the 16"):
