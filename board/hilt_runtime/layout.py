@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence, Tuple
+from typing import Any, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -41,12 +41,13 @@ def pack(data: Any, packed: Any) -> None:
     packed[...] = split.transpose(0, 2, 4, 5, 1, 3)
 
 
-def fold(data: Any, packed: Any, kernel: int, stride: int, left: int) -> None:
+def fold(data: Any, packed: Any, kernel: int, stride: int, left: int, rows: Optional[Mapping[str, int]] = None) -> None:
     """Write an int8 tensor (N, C, H, W) into `packed` with a kernel's columns as channels.
 
-    Channel k * C + c of column j is channel c of column j * stride + k - left, zero outside of the tensor.
+    Channel k * C + c of column j is channel c of column j * stride + k - left, zero outside of the tensor. With `rows`
+    the tensor is `rows_as_channels` of it.
     """
-    data = _in_bands(data, packed)
+    data = _in_bands(data if rows is None else rows_as_channels(data, **rows), packed)
     images, channels, _, width = data.shape
     batch, block = packed.shape[4:]
     columns = packed.shape[3]
@@ -63,6 +64,26 @@ def fold(data: Any, packed: Any, kernel: int, stride: int, left: int) -> None:
                 place, lane = divmod(offset * channels + channel, block)
                 source = data[image, channel, :, first : first + (end - begin) * stride : stride]
                 packed[outer, place, :, begin:end, inner, lane] = source[:, : end - begin]
+
+
+def rows_as_channels(data: Any, kernel: int, stride: int, top: int, count: int) -> Any:
+    """Return a tensor (N, C, H, W) with a kernel's rows as channels: (N, kernel * C, count, W).
+
+    Channel r * C + c of row i is channel c of row i * stride + r - top, zero outside of the tensor.
+    """
+    images, channels, height, width = four(data.shape)
+    made = np.zeros((images, kernel, channels, count, width), dtype=data.dtype)
+    for offset in range(kernel):
+        begin, end, first = rows_inside(height, offset - top, stride, count)
+        if begin < end:
+            made[:, offset, :, begin:end] = data[:, :, first : first + (end - begin - 1) * stride + 1 : stride]
+    return made.reshape(images, kernel * channels, count, width)
+
+
+def rows_inside(height: int, shift: int, stride: int, count: int) -> Tuple[int, int, int]:
+    """Return the first of `count` rows i whose row i * stride + shift is one of `height`, their end, and that row."""
+    begin = max(0, -(shift // stride))
+    return begin, min(count, (height - 1 - shift) // stride + 1), begin * stride + shift
 
 
 def _in_bands(data: Any, packed: Any) -> Any:

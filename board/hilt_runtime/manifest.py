@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Dict, List, Mapping, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
@@ -138,6 +138,12 @@ _FOLD: Dict[str, _Check] = {
     "kernel": _is_integer(1, 1 << 16),
     "stride": _is_integer(1, 1 << 16),
     "left": _is_integer(-(1 << 16), 1 << 16),
+}
+_FOLD_ROWS: Dict[str, _Check] = {
+    "kernel": _is_integer(1, 1 << 12),
+    "stride": _is_integer(1, 1 << 16),
+    "top": _is_integer(-(1 << 16), 1 << 16),
+    "count": _is_integer(1, 1 << 16),
 }
 _STEPS: Dict[str, Dict[str, _Check]] = {
     "pack": {"name": _is_text, "tensor": _is_text, "buffer": _is_text},
@@ -303,8 +309,21 @@ def _check_step(manifest: Mapping[str, Any], step: Dict[str, Any]) -> None:
         _require(step["buffer"] in manifest["buffers"], "there is no buffer " + step["buffer"])
         _require(step.get("channels_last", True) is True, "a pack has channels_last that cannot be")
         if "fold" in step:
-            _has(step["fold"], _FOLD, "a fold")
-            _require(set(step["fold"]) == set(_FOLD), "a fold has more than kernel, stride and left")
+            _check_fold(manifest["buffers"][step["buffer"]]["shape"], step["fold"])
+
+
+def _check_fold(shape: Sequence[int], fold: Any) -> None:
+    """Check a fold into a buffer of this shape."""
+    _has(fold, _FOLD, "a fold")
+    _require(set(fold) - {"rows"} == set(_FOLD), "a fold has more than kernel, stride, left and rows")
+    if "rows" in fold:
+        rows = fold["rows"]
+        _has(rows, _FOLD_ROWS, "a fold's rows")
+        _require(set(rows) == set(_FOLD_ROWS), "a fold's rows have more than kernel, stride, top and count")
+        _require(len(shape) == 6, "a fold's buffer has not six axes")
+        lanes, most = shape[1] * shape[5], shape[2] * shape[4]
+        _require(fold["kernel"] * rows["kernel"] <= lanes, "a fold has more taps than its buffer has channels")
+        _require(rows["count"] <= most, "a fold has more rows than its buffer")
 
 
 def _check_packed_step(manifest: Mapping[str, Any], step: Dict[str, Any]) -> None:

@@ -1,12 +1,12 @@
-"""One image as an image for each of its bands, and back, in steps of the native engine."""
+"""One image as an image for each of its bands, and back; rows as channels: in steps of the native engine."""
 
 from __future__ import annotations
 
-from typing import Any, Sequence, Tuple
+from typing import Any, Mapping, Sequence, Tuple
 
 import numpy as np
 
-from hilt_runtime.layout import bands, channels_first, four
+from hilt_runtime.layout import bands, channels_first, four, rows_inside
 from hilt_runtime.native.steps import Builder, NotNativeError, copy
 
 
@@ -21,6 +21,32 @@ def apart(builder: Builder, image: Any, band: int, lanes: int, last: bool) -> An
     for lane in range(lanes):
         whole, part = _places(lane, planes, rows, band, across)
         copy(builder, image, made, _sizes(lane, planes, rows, band, across), whole, part)
+    return made
+
+
+def rows_as_channels(builder: Builder, image: Any, rows: Mapping[str, int], last: bool) -> Any:
+    """Add copies of a tensor's rows, and return it with a kernel's rows as channels (hilt_runtime.layout).
+
+    `last`: its channels are last, as those of the result.
+    """
+    images, channels, height, width = four(channels_first(image).shape if last else image.shape)
+    kernel, stride, top, count = (rows[name] for name in ("kernel", "stride", "top", "count"))
+    many = kernel * channels
+    made = builder.new((images, count, width, many) if last else (images, many, count, width), np.int8)
+    for offset in range(kernel):
+        begin, end, first = rows_inside(height, offset - top, stride, count)
+        there = max(0, end - begin)
+        if last:
+            line = width * channels
+            sizes = (images, there, width, channels)
+            reads = (first * line, (height * line, stride * line, channels, 1))
+            writes = (begin * width * many + offset * channels, (count * width * many, width * many, many, 1))
+        else:
+            sizes = (images, channels, there, width)
+            reads = (first * width, (channels * height * width, height * width, stride * width, 1))
+            plane = count * width
+            writes = (offset * channels * plane + begin * width, (many * plane, plane, width, 1))
+        copy(builder, image, made, sizes, reads, writes)
     return made
 
 

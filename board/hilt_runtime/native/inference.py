@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Sequence, Set,
 import numpy as np
 
 from hilt_runtime.layout import channels_first, four
-from hilt_runtime.native.bands import apart, joined
+from hilt_runtime.native.bands import apart, joined, rows_as_channels
 from hilt_runtime.native.folds import folds_of_floats
 from hilt_runtime.native.in_place import rows_of
 from hilt_runtime.native.plans import execute, plan_operator
@@ -88,6 +88,8 @@ class InferencePlan:
             raise NotNativeError("a tensor that is not int8")
         outer, inner, height, width, batch, block = packed.shape
         last, before = "channels_last" in step, len(self.builder.records)
+        if "rows" in step.get("fold", {}):
+            data = rows_as_channels(self.builder, data, step["fold"]["rows"], last)
         images, channels, rows, columns = four(channels_first(data).shape if last else data.shape)
         if columns != width and "fold" not in step:
             raise NotNativeError("a tensor of another size than its buffer")

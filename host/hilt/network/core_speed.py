@@ -290,15 +290,18 @@ def _float_macs(node: Node, shapes: Sequence[tuple[int, ...]], constants: Sequen
     return 0
 
 
-def pack_work(shape: Sequence[int], packed_bytes: int, fold: bool = False, last: bool = False) -> StepWork:
+def pack_work(
+    shape: Sequence[int], packed_bytes: int, fold: bool = False, last: bool = False, copied: int = 0
+) -> StepWork:
     """Return the work of packing (or folding) an int8 tensor of `shape` into `packed_bytes` of VTA's memory.
 
-    `last`: the tensor's channels are last.
+    `last`: the tensor's channels are last. `copied`: bytes of the tensor whose channels are a kernel's rows. Their
+    copying counts a quarter of a fold's instructions, the steps that it takes included.
     """
     op = ("fold" if fold else "pack") + (" last" if last else "")
-    return StepWork(
-        op, packed_bytes, math.prod(shape) + packed_bytes, 0, packed_bytes, 1 if op == "pack last" else MOST_THREADS
-    )
+    moved = math.prod(shape) + 2 * copied + packed_bytes
+    parts = 1 if op == "pack last" else MOST_THREADS
+    return StepWork(op, packed_bytes + copied // 4, moved, 0, packed_bytes, parts)
 
 
 def fold_of_floats_work(shape: Sequence[int], packed_bytes: int, last: bool = False) -> StepWork:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from hilt.network.core_speed import StepWork, node_work, pack_work, packed_work, unpack_work
@@ -71,4 +72,6 @@ def plain_work(shape: Sequence[int], layout: PackedLayout) -> StepWork:
 
 def fold_work(layer: VtaLayer, layout: PackedLayout) -> StepWork:
     """Return the work of writing a folded layer's data."""
-    return pack_work(layer.data_shape, layout.bytes(layer.data_shape), fold=True)
+    shape, fold = layer.data_shape, layer.fold
+    copied = math.prod(shape) // fold.kernel * fold.stride if fold is not None and fold.rows is not None else 0
+    return pack_work(shape, layout.bytes(shape), fold=True, copied=copied)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,16 +25,32 @@ class NotOnVtaError(ValueError):
 
 
 @dataclass(frozen=True)
+class FoldedRows:
+    """A kernel's rows as channels: channel r * C + c of row i, of `count`, is channel c of row i * stride + r - top."""
+
+    kernel: int
+    stride: int
+    top: int
+    count: int
+
+
+@dataclass(frozen=True)
 class Fold:
     """A kernel's columns as channels: channel k * C + c of column j is channel c of column j * stride + k - left.
 
     An input of few channels leaves most of a block empty; with its kernel's columns in it less is. The processor
-    writes this form where it would pack the tensor.
+    writes this form where it would pack the tensor. `rows`: the rows become channels first, so that all taps are.
     """
 
     kernel: int
     stride: int
     left: int
+    rows: FoldedRows | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a step of a bundle says of it."""
+        columns: dict[str, Any] = {"kernel": self.kernel, "stride": self.stride, "left": self.left}
+        return columns if self.rows is None else columns | {"rows": asdict(self.rows)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +188,36 @@ def folded(layer: VtaLayer, block: int = 1, outputs: int = 1) -> VtaLayer | None
         bias=bias,
         fold=Fold(wide + (outputs - 1) * stride, stride * outputs, workload.padding[1]),
         interleaved=Interleaved(outputs, narrow.out_height, narrow.out_width) if outputs > 1 else None,
+    )
+
+
+def with_taps(layer: VtaLayer, block: int) -> VtaLayer | None:
+    """Return a convolution with all taps of its kernel as channels, one of 1 x 1.
+
+    None if they fill more than a block, and for a layer that has groups, or one column or row only.
+    """
+    workload, weights, bands = layer.workload, layer.weights, layer.bands
+    high, wide = workload.kernel
+    if workload.groups > 1 or min(high, wide) == 1 or workload.in_channels * high * wide > block:
+        return None
+    made = bands.made if bands else workload.out_height
+    rows = FoldedRows(high, workload.stride[0], bands.pad if bands else workload.padding[0], made)
+    small = replace(
+        workload,
+        in_channels=workload.in_channels * high * wide,
+        height=workload.out_height,
+        width=workload.out_width,
+        kernel=(1, 1),
+        stride=(1, 1),
+        padding=(0, 0),
+        padding_end=(0, 0),
+    )
+    return replace(
+        layer,
+        bands=bands and replace(bands, rows=made, width=small.width, kernel=1, stride=1, pad=0),
+        workload=small,
+        weights=np.ascontiguousarray(weights.transpose(0, 3, 2, 1).reshape(len(weights), -1, 1, 1)),
+        fold=Fold(wide, workload.stride[1], workload.padding[1], rows),
     )
 
 

@@ -20,6 +20,7 @@ from hilt.network.layer_forms import TiledLayer as TiledLayer
 from hilt.network.layer_forms import VtaLayer as VtaLayer
 from hilt.network.layer_forms import folded as folded
 from hilt.network.layer_forms import most_outputs as most_outputs
+from hilt.network.layer_forms import with_taps as with_taps
 from hilt.network.lower_tiles import has_schedule
 from hilt.network.lower_upsample import Upsampling
 from hilt.network.pool_tiles import Averaging, PoolingLayer

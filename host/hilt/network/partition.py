@@ -12,7 +12,7 @@ from hilt.network.band_layers import placed_layer
 from hilt.network.core_speed import node_work
 from hilt.network.crossings import crossing_seconds, fold_work, layout_work, packed_seconds
 from hilt.network.graph import Graph, Node, check
-from hilt.network.layers import NotOnVtaError, Tabled, TiledLayer, VtaLayer, folded, most_outputs, table_of
+from hilt.network.layers import NotOnVtaError, Tabled, TiledLayer, VtaLayer, folded, most_outputs, table_of, with_taps
 from hilt.network.packed_layout import PackedLayout
 from hilt.network.packed_steps import packed_attributes
 from hilt.network.processor import ASSUMED, ProcessorSpeed
@@ -191,20 +191,20 @@ def _folded_if_faster(
 ) -> tuple[VtaLayer, list[Schedule]]:
     """Return the layer whose data the processor packs.
 
-    The columns of its kernel become channels if VTA and the packing are faster together: less of each block is empty,
+    The columns of its kernel, or all taps, become channels if VTA and the packing are faster together: less of each block is empty,
     but each pixel is written as often as the kernel reads it. Neighbouring outputs share a block if that is faster.
     """
     clock, block = searcher.accelerator.clock_hz, layout.parameters.block
     if layer.workload.in_channels >= block:
         return layer, schedules
     found = [(schedules[0].cycles / clock + speed.seconds(layout_work(layer.data_shape, layout)), layer, schedules)]
-    for outputs in sorted({1, most_outputs(layer, block)}):
-        narrow = folded(layer, block, outputs)
-        if narrow is not None:
+    forms = [folded(layer, block, outputs) for outputs in sorted({1, most_outputs(layer, block)})]
+    for form in (*forms, with_taps(layer, block)):
+        if form is not None:
             with suppress(NoScheduleError):
-                others = _schedules(narrow, searcher, tuned)
-                taken = others[0].cycles / clock + speed.seconds(fold_work(narrow, layout))
-                found.append((taken, narrow, others))
+                others = _schedules(form, searcher, tuned)
+                taken = others[0].cycles / clock + speed.seconds(fold_work(form, layout))
+                found.append((taken, form, others))
     _, chosen, fastest = min(found, key=lambda each: each[0])
     return chosen, fastest
 

@@ -162,11 +162,10 @@ class Planner:
         return self._located(code, names | self._written(layer))
 
     def _make_folded(self, layer: VtaLayer, fold: Fold) -> None:
-        """Let the processor write a layer's data with the kernel's columns as channels."""
+        """Let the processor write a layer's data with columns, or all taps, of the kernel as channels."""
         self.now += 1
         buffer = self._buffer(f"{layer.data} folded for {layer.node.name}", layer.data_shape)
-        facts = {"kernel": fold.kernel, "stride": fold.stride, "left": fold.left}
-        self._pack_step(f"fold {layer.data}", layer.data, buffer, fold=facts)
+        self._pack_step(f"fold {layer.data}", layer.data, buffer, fold=fold.to_dict())
 
     def _link(self, layer: VtaLayer, placement: Placement) -> ChainLink:
         assert placement.schedule is not None

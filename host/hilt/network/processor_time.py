@@ -8,7 +8,7 @@ are assumed, and whoever shows them says so.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -135,6 +135,12 @@ def _engine_of(step: Mapping[str, Any], engines: Mapping[str, str]) -> Engine:
     return "native" if engines.get(step["name"], "native").startswith("native") else "numpy"
 
 
+def _line(shape: Sequence[int], last: bool) -> int:
+    """Return the elements of a row of each image's tensor, all channels."""
+    images, channels, height, width = (*shape, 1, 1)[:4]
+    return images * (channels * width if not last else height * width)
+
+
 def _fold_work(graph: Graph, manifest: Mapping[str, Any], step: Mapping[str, Any]) -> StepWork:
     """Return the work of a fold that quantises its image itself."""
     size = manifest["buffers"][step["buffer"]]["bytes"]
@@ -154,5 +160,7 @@ def _work_of(graph: Graph, manifest: Mapping[str, Any], step: Mapping[str, Any])
     size = manifest["buffers"][step["buffer"]]["bytes"]
     shape = graph.tensors[step["tensor"]].shape
     if step["kind"] == "pack":
-        return pack_work(shape, size, "fold" in step, "channels_last" in step)
+        rows = step.get("fold", {}).get("rows", {"kernel": 0, "count": 0})
+        copied = rows["kernel"] * rows["count"] * _line(shape, "channels_last" in step)
+        return pack_work(shape, size, "fold" in step, "channels_last" in step, copied)
     return unpack_work(shape, size)

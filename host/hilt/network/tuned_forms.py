@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from hilt.network.band_layers import placed_layer
 from hilt.network.graph import Graph
-from hilt.network.layers import NotOnVtaError, VtaLayer, folded
+from hilt.network.layers import NotOnVtaError, VtaLayer, folded, with_taps
 from hilt.network.lower_layer import lowered_bias
 from hilt.schedule import Conv2d, bound_cycles
 from hilt.schedule.fused import SKIP_SHIFTS
@@ -62,8 +62,7 @@ def tuned_network(graph: Graph, name: str, accelerator: Accelerator, *, bands: b
 
 
 def _folded_if_bound_lower(layer: VtaLayer, accelerator: Accelerator) -> VtaLayer:
-    """Return a layer whose input the processor packs; its kernel's columns are channels if the bound is lower then."""
-    narrow = folded(layer) if layer.workload.in_channels < accelerator.parameters.block else None
-    if narrow is None:
-        return layer
-    return min(layer, narrow, key=lambda each: bound_cycles(each.workload, accelerator))
+    """Return a layer whose input the processor packs; its kernel's taps are channels if the bound is lower then."""
+    block = accelerator.parameters.block
+    forms = (layer, folded(layer), with_taps(layer, block)) if layer.workload.in_channels < block else (layer,)
+    return min((form for form in forms if form is not None), key=lambda each: bound_cycles(each.workload, accelerator))

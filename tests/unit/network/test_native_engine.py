@@ -85,6 +85,35 @@ def test_folding(images: int, channels: int, height: int, width: int, kernel: in
 
 
 @examples
+@given(st.integers(1, 2), st.integers(1, 3), st.integers(1, 9), sizes, st.integers(1, 4), st.integers(1, 3), seeds)
+def test_folding_of_all_taps(
+    images: int, channels: int, height: int, width: int, kernel: int, stride: int, seed: int
+) -> None:
+    """The packed lanes are the taps of a convolution's windows, of whole images and of the bands of one."""
+    high, top, left, lanes = 1 + seed % 4, seed % 3, seed % 2, 1 + seed % 2
+    count, columns = (height + top) // stride + 1, (width + left) // stride + 1
+    data = int8(seed, images, channels, height, width)
+    block = 16 if high * kernel * channels <= 16 else 64
+    rows = {"kernel": high, "stride": stride, "top": top, "count": count}
+    facts = {"fold": {"kernel": kernel, "stride": stride, "left": left, "rows": rows}}
+    shape = (images, 1, count, columns, 1, block) if images > 1 else (1, 1, -(-count // lanes), columns, lanes, block)
+    wanted, given_ = np.full(shape, 7, np.int8), np.full(shape, 9, np.int8)
+    fold(data, wanted, kernel, stride, left, rows)
+    around = np.pad(data, ((0, 0), (0, 0), (top, stride * count + high), (left, stride * columns + kernel)))
+    for image, row, column in np.ndindex(images, count, columns):
+        window = around[image, :, row * stride :, column * stride :][:, :high, :kernel]
+        place = (image, 0, row, column, 0) if images > 1 else (0, 0, row % shape[2], column, row // shape[2])
+        lane = wanted[place]
+        np.testing.assert_array_equal(lane[: window.size], window.transpose(2, 1, 0).reshape(-1))
+        assert not lane[window.size :].any()
+    planned("add_pack", facts, data, given_)
+    np.testing.assert_array_equal(given_, wanted)
+    given_[:] = 9
+    planned("add_pack", {**facts, "channels_last": True}, data.transpose(0, 2, 3, 1), given_)
+    np.testing.assert_array_equal(given_, wanted)
+
+
+@examples
 @given(st.integers(1, 5), st.integers(1, 5), sizes, st.integers(1, 7), st.integers(1, 4), st.booleans(), seeds)
 def test_a_fold_quantises_its_image(
     channels: int, height: int, width: int, kernel: int, stride: int, last: bool, seed: int

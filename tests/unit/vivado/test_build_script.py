@@ -403,4 +403,7 @@ def test_read_ports_need_as_many_memory_ports(tmp_path: Path) -> None:
     script = str(copy / "build.tcl")
     result = build(tmp_path, "zcu104-1x32-2p", str(tmp_path / "out"), str(parameters), script=script)
     assert result.process.returncode != 0
-    assert "memory_ports is 1 and read_ports 2: they must be 1 and 1, 4 and 1, 2 and 2, or 4 and 4" in result.process.stderr
+    assert (
+        "memory_ports is 1 and read_ports 2: they must be 1 and 1, 4 and 1, 2 and 2, or 4 and 4"
+        in result.process.stderr
+    )
