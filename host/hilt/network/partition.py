@@ -191,8 +191,9 @@ def _folded_if_faster(
 ) -> tuple[VtaLayer, list[Schedule]]:
     """Return the layer whose data the processor packs.
 
-    The columns of its kernel, or all taps, become channels if VTA and the packing are faster together: less of each block is empty,
-    but each pixel is written as often as the kernel reads it. Neighbouring outputs share a block if that is faster.
+    The columns of its kernel, or all taps, become channels if VTA and the packing are faster together: less of each
+    block is empty, but each pixel is written as often as the kernel reads it. Neighbouring outputs share a block if
+    that is faster.
     """
     clock, block = searcher.accelerator.clock_hz, layout.parameters.block
     if layer.workload.in_channels >= block:
