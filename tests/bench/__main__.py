@@ -12,6 +12,7 @@ from rich.table import Table
 
 from tests.bench import (
     best_schedules,
+    calibration,
     clock,
     engine,
     fleet,
@@ -36,6 +37,7 @@ TOPICS: dict[str, Topic] = {
         schedule,
         roofline,
         clock,
+        calibration,
         best_schedules,
         trials,
         fleet,

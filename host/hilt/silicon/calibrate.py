@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from hilt.silicon.fitted_machine import FittedMachine
-from hilt.simulator.builds import shipped_builds
+from hilt.simulator.builds import NEWER, shipped_builds
 from hilt.simulator.machine import EventMachine, MachineParameters, MachineStatus
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.program import Program
@@ -101,6 +101,13 @@ class _Start:
         return _at_clock(replace(self.base, **costs), float(clock)), float(call)
 
 
+def _starts(accelerator: Accelerator) -> list[_Start]:
+    """Return the starts: each shipped machine, and the newer public build with a DMA whose rows overlap."""
+    machines = shipped_builds().machines
+    kinds = [*machines.items(), (NEWER, replace(machines[NEWER], rows_overlap=1.0))]
+    return [_start(name, base, accelerator) for name, base in kinds]
+
+
 def _start(name: str, base: MachineParameters, accelerator: Accelerator) -> _Start:
     """Return the start at a shipped machine, with the bus of this bitstream."""
     wider = accelerator.bus_bits / 64
@@ -140,7 +147,7 @@ def calibrate(
     if len(measurements) < FEWEST:
         raise TooFewMeasurementsError(f"{len(measurements)} measurements; a fit needs {FEWEST}")
     measurements = [measurements[place] for place in _evenly(len(measurements))]
-    starts = [_start(name, base, accelerator) for name, base in shipped_builds().machines.items()]
+    starts = _starts(accelerator)
     few = len(measurements) < _FEW
     searched = _counted(on_search, len(starts) + _refits(measurements) * (len(starts) if few else 1))
     start, point = _best(starts, measurements, accelerator, _STEPS, searched)
