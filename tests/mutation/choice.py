@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping
 from functools import cache
+from pathlib import Path
 from typing import TypeGuard
 
 from tests.mutation.nearest import ROOT, nearest_tests, users_of
@@ -13,22 +14,25 @@ from tests.mutation.record import Ran
 _SECONDS = 20.0
 """Seconds that the chosen tests of a mutant take in all."""
 _LONG = 1.0
-"""A test of so many seconds comes after all that take less."""
+"""A test of so many seconds comes after all of its folder that take less."""
 
 
 def chosen(name: str, line: int, tests: Mapping[str, Ran]) -> list[str]:
-    """Return the tests of a line of a file, by distance of their file, until they take `_SECONDS`.
+    """Return the tests of a line of a file, those of its folders first, until they take `_SECONDS`.
 
-    Those that ran it; else those that ran a line of its file, then those of the files that import it: its code may
-    run at import or in another process.
+    Of each folder the short ones come first, by distance of their file. They are those that ran the line; else those
+    that ran a line of its file, then those of the files that import it: its code may run at import or in another
+    process.
     """
+    folders = set(Path(name).parts[2:-1])
     near = {file: rank for rank, file in enumerate(nearest_tests(name))}
     runners = line_runners(name, line, tests)
     if not runners:
         runners = [test for test, ran in tests.items() if name in ran.lines or _file(test) in near]
 
-    def order(test: str) -> tuple[bool, int, float]:
-        return tests[test].seconds > _LONG, near.get(_file(test), len(near)), tests[test].seconds
+    def order(test: str) -> tuple[int, bool, int, float]:
+        elsewhere = -len(folders.intersection(Path(_file(test)).parts))
+        return elsewhere, tests[test].seconds > _LONG, near.get(_file(test), len(near)), tests[test].seconds
 
     found: list[str] = []
     left = _SECONDS

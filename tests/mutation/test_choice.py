@@ -62,6 +62,22 @@ def test_the_nearest_files_come_first_and_long_tests_last(write: Callable[..., N
     assert names == ["test_short", "test_slower", "test_other", "test_far", "test_long"]
 
 
+def test_those_of_the_same_folders_come_before_others_that_are_shorter(
+    write: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("")
+    name = "host/hilt/tune/deep/small.py"
+    monkeypatch.setattr(choice, "line_runners", lambda name, line, tests: list(tests))
+    tests = {
+        "tests/unit/cli/test_a.py::test_a": ran(2),
+        "tests/unit/tune/test_b.py::test_long": ran(2, seconds=3.0),
+        "tests/unit/tune/test_b.py::test_b": ran(2, seconds=0.5),
+        "tests/unit/tune/deep/test_c.py::test_c": ran(2, seconds=8.0),
+    }
+    found = [test.partition("::")[2] for test in choice.chosen(name, 2, tests)]
+    assert found == ["test_c", "test_b", "test_long", "test_a"]
+
+
 def test_the_tests_of_a_mutant_end_before_their_time(write: Callable[..., None]) -> None:
     write("def one() -> int:\n    return 1\n")
     tests = {f"test_{number}": ran(2, seconds=8.0 + number) for number in range(4)}
