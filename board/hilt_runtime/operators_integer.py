@@ -96,7 +96,7 @@ def table(inputs: Inputs, attributes: Attributes) -> Any:
 
 def pixel_table(inputs: Inputs, attributes: Attributes) -> Any:
     """Look each byte up in its channel's table of 256 entries: (C, 256), or (1, 256) for all channels."""
-    data, entries = _required(inputs, 0), _required(inputs, 1)
+    data, entries = _required(inputs, 0).view(np.uint8), _required(inputs, 1)
     if len(entries) == 1:
         return entries[0].take(data)
     along = [1] * data.ndim

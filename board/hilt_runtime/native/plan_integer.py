@@ -32,8 +32,8 @@ def _table(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any
 
 def _pixel_table(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
     data, entries, axis = inputs[0], inputs[1], attributes["axis"]
-    if data.dtype != np.uint8 or not data.size:
-        raise NotNativeError("data that is not uint8")
+    if data.dtype not in (np.uint8, np.int8) or not data.size:
+        raise NotNativeError("data that is not of bytes")
     if entries.ndim != 2 or entries.shape[1] != 256 or entries.dtype != np.int8:
         raise NotNativeError("a table of other than 256 int8 a channel")
     out, alike = builder.new(data.shape, np.int8), len(entries) == 1

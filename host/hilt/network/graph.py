@@ -40,8 +40,8 @@ OPERATORS: Mapping[str, str] = {
     "global_average_pool": "int8 (N, C, H, W) -> (N, C, 1, 1). Attributes divisor, shift, clip: as average_pool",
     "table": "int8 data, table (256,) int8 or float32: out = table[data + 128]",
     "pixel_table": (
-        "uint8 data, table (C, 256) int8. Attribute axis: out = table[c, data] with c the place along the axis; a "
-        "table of one row is that of all places"
+        "uint8 or int8 data, table (C, 256) int8. Attribute axis: out = table[c, data mod 256] with c the place along "
+        "the axis; a table of one row is that of all places"
     ),
     "concat": "int8 tensors of one scale. Attribute axis",
     "reshape": "Attribute shape",

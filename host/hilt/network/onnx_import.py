@@ -18,7 +18,7 @@ from hilt.network.import_layers import IntegerNode, LayerMatcher
 from hilt.network.integer_forms import with_integer_forms
 from hilt.network.joined_order import with_whole_blocks_first
 from hilt.network.onnx_graph import CONSTANT_DOMAIN, OnnxError, OnnxGraph, OnnxNode, free_name
-from hilt.network.onnx_pixels import pixels_of
+from hilt.network.onnx_pixels import channels_of, pixels_of
 from hilt.network.onnx_recurrence import int8_weights
 from hilt.network.onnx_refusals import require_computable
 from hilt.network.onnx_simplify import fixed_model, read_fixed
@@ -132,6 +132,8 @@ class _Importer:
         made = self._pixels(node, exponent) or self._matcher.match(source, exponent)
         if made is None:
             made = self._table(source, 2.0**-exponent) or self._matcher.match_move(source, exponent)
+        if made is None:
+            made = self._by_channel(source, 2.0**-exponent)
         if made is None and self._is_turned(source, exponent):
             made = self._matcher.moved(source, lambda name: self._int8_of(name, exponent))
         self._tensors[result] = Tensor(result, self._graph.shape(source), "int8", 2.0**-exponent)
@@ -156,6 +158,21 @@ class _Importer:
         self._tensors[pixels] = Tensor(pixels, self._graph.shape(found.source), "int8", scale)
         self._emit(made, [pixels])
         return IntegerNode("transpose", f"{source}.transpose", [pixels], {"perm": list(found.perm)}, [])
+
+    def _by_channel(self, name: str, scale: float) -> IntegerNode | None:
+        """Return a look-up for an expression of one int8 tensor and of constants by channel; None of others."""
+
+        def scale_of(each: str) -> float | None:
+            leaf = self._view.activation(each)
+            return None if leaf is None else 2.0**-leaf.exponent
+
+        found = channels_of(self._graph, name, self._view.producers, scale_of)
+        leaf = None if found is None else self._view.activation(found.source)
+        if found is None or leaf is None:
+            return None
+        entries, reason = int8_steps(found.values, scale), "each of its channels has a table of its own"
+        constants, names = {1: ("table", entries)}, [*found.nodes]
+        return IntegerNode("pixel_table", names[-1], [leaf.name], {"axis": found.axis}, names, constants, reason)
 
     def _is_turned(self, name: str, exponent: int) -> bool:
         """Tell whether floats are turned, joined, cut or padded, and only int8 of a scale follows: int8 moves less.

@@ -1,12 +1,12 @@
-"""Functions of bytes, channel by channel, as tables: the preparation of images in front of a network's first layer.
+"""Functions of bytes, channel by channel, as tables: the preparation of images, and PRelu between layers.
 
-Pixels have 256 values. Whatever turns them into int8 element by element - a cast, a mean, a scale, a clip - is one
-look-up, however many operators it takes; transposes in between move int8 behind it.
+Pixels and int8 have 256 values. Whatever turns them into int8 element by element - a cast, a mean, a scale, a clip - is
+one look-up, however many operators it takes; transposes in between move int8 behind it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from hilt.network.onnx_graph import OnnxGraph, OnnxNode
 from hilt_runtime import operators
 
 _VALUES = 256
+_BYTES = np.arange(_VALUES, dtype=np.uint8)
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Pixels:
     """Floats that depend on one tensor of bytes, element by element and channel by channel.
 
     Attributes:
-        source: The tensor of bytes.
+        source: The tensor of bytes, or of floats in steps of int8.
         axis: Its axis of channels.
         perm: The axes of `source` in the order of the floats'.
         values: The floats of each channel's bytes: (C, 256), or (1, 256) where the channels are alike.
@@ -52,8 +53,32 @@ def pixels_of(graph: OnnxGraph, name: str, producers: Mapping[str, OnnxNode]) ->
             order = [order[axis] for axis in node.attributes["perm"]]
         places |= {order[axis] for axis in _varying(graph, node, len(order))}
     axis = min(places, default=0)
-    values = _evaluated(graph, nodes, source, axis, order) if len(places) < 2 else None
+    values = _evaluated(graph, nodes, source, axis, order, _BYTES) if len(places) < 2 else None
     return None if values is None else Pixels(source, axis, tuple(order), values, tuple(node.name for node in nodes))
+
+
+def channels_of(
+    graph: OnnxGraph, name: str, producers: Mapping[str, OnnxNode], scale_of: Callable[[str], float | None]
+) -> Pixels | None:
+    """Return the int8 tensor that floats depend on, element by element, otherwise in each channel; None of others.
+
+    `scale_of` tells the steps of floats that int8 stands for, None of other tensors. Bytes are in the order of uint8.
+    """
+    nodes: list[OnnxNode] = []
+    while (scale := scale_of(name)) is None:
+        node = producers.get(name)
+        if node is None or node.op not in UNARY | BINARY or not _is_of_one(graph, node):
+            return None
+        nodes.insert(0, node)
+        name = graph.computed_inputs(node)[0]
+    order = list(range(len(graph.shape(name))))
+    places = {axis for node in nodes for axis in _varying(graph, node, len(order))}
+    if len(places) != 1:
+        return None
+    steps = np.arange(_VALUES, dtype=np.uint8).view(np.int8).astype(np.float32) * np.float32(scale)
+    (axis,) = places
+    values = _evaluated(graph, nodes, name, axis, order, steps)
+    return None if values is None else Pixels(name, axis, tuple(order), values, tuple(node.name for node in nodes))
 
 
 def _chain(graph: OnnxGraph, name: str, producers: Mapping[str, OnnxNode]) -> list[OnnxNode]:
@@ -85,15 +110,15 @@ def _varying(graph: OnnxGraph, node: OnnxNode, rank: int) -> set[int]:
 
 
 def _evaluated(
-    graph: OnnxGraph, nodes: list[OnnxNode], source: str, axis: int, order: list[int]
+    graph: OnnxGraph, nodes: list[OnnxNode], source: str, axis: int, order: list[int], given: NDArray[Any]
 ) -> NDArray[np.float32] | None:
-    """Return the floats of each channel's 256 bytes; None if the nodes make something else of them."""
+    """Return the floats of each channel's bytes, which are `given` (256,); None if the nodes make something else."""
     rank = len(order)
     if rank < 2:
         return None
     channels = graph.shape(source)[axis] if any(_varying(graph, node, rank) for node in nodes) else 1
     other = rank - 1 if axis != rank - 1 else 0
-    pixels = np.broadcast_to(np.arange(_VALUES, dtype=np.uint8), (channels, *[1] * (rank - 2), _VALUES))
+    pixels = np.broadcast_to(given, (channels, *[1] * (rank - 2), _VALUES))
     made = _results(graph, nodes, source, np.moveaxis(pixels, (0, -1), (axis, other)))
     found = (order.index(axis), order.index(other))
     if made.dtype != np.float32 or made.ndim != rank or made.size != pixels.size:
@@ -101,7 +126,7 @@ def _evaluated(
     return np.moveaxis(made, found, (0, -1)).reshape(channels, _VALUES).copy()
 
 
-def _results(graph: OnnxGraph, nodes: list[OnnxNode], source: str, given: NDArray[np.uint8]) -> NDArray[Any]:
+def _results(graph: OnnxGraph, nodes: list[OnnxNode], source: str, given: NDArray[Any]) -> NDArray[Any]:
     values: dict[str, NDArray[Any]] = {source: given}
     with np.errstate(all="ignore"):
         for node in nodes:

@@ -1,4 +1,4 @@
-"""Transposed convolutions as plain ones: one of stride s is s * s small convolutions whose results interleave."""
+"""Transposed convolutions as plain ones: one of strides s, t is s * t small convolutions whose results interleave."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.elementwise import UNARY
-from hilt.network.onnx_graph import OnnxGraph, OnnxNode
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode, reshape_node
 from hilt_runtime.operators_window import transposed_pads
 
 
 def lower_transposed(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
     """Return the nodes that compute a two-dimensional ConvTranspose with constant weights; None for any other node.
 
-    Of stride 1 it is one convolution with the kernel turned round. Of stride s in both directions it is one
-    convolution with s * s times the output channels on the input's own grid (no multiplication by inserted zeros),
-    DepthToSpace and, if the sizes ask for it, Slice. Unequal strides keep the ConvTranspose.
+    Of stride 1 it is one convolution with the kernel turned round. Of strides s and t it is one convolution with s * t
+    times the output channels on the input's own grid (no multiplication by inserted zeros), DepthToSpace, or a
+    Transpose where the strides are unequal, and, if the sizes ask for it, Slice.
     """
     if node.op != "ConvTranspose" or node.inputs[1] not in graph.constants or len(graph.shape(node.inputs[0])) != 4:
         return None
     weights = _dilated(graph.constants[node.inputs[1]], node.attributes.get("dilations", [1, 1]))
     strides = node.attributes.get("strides", [1, 1])
     pads = transposed_pads(node.attributes, graph.shape(node.inputs[0])[2:], graph.constants[node.inputs[1]].shape[2:])
-    if strides[0] != strides[1] or min(pads[:2]) < 0:
+    if min(pads[:2]) < 0:
         return None
     groups = node.attributes.get("group", 1)
     plain = _turned(weights, groups)
-    if strides[0] == 1:
+    if list(strides) == [1, 1]:
         return _unstrided(graph, node, plain, pads, groups)
-    return _sub_pixel(graph, node, plain, strides[0], pads, groups)
+    return _sub_pixel(graph, node, plain, (strides[0], strides[1]), pads, groups)
 
 
 def activate_before_shuffle(graph: OnnxGraph) -> None:
@@ -98,22 +98,18 @@ def _convolution(
 
 
 def _sub_pixel(
-    graph: OnnxGraph, node: OnnxNode, weights: NDArray[Any], stride: int, pads: list[int], groups: int
+    graph: OnnxGraph, node: OnnxNode, weights: NDArray[Any], strides: tuple[int, int], pads: list[int], groups: int
 ) -> list[OnnxNode]:
     """Output row y * s + r (before cropping) sums inputs y - j over the taps r + j * s of the unturned kernel.
 
     With J = ceil(k / s) taps each, the small kernel of phase r has tap r + j * s at place J - 1 - j, so that padding
     J - 1 in front and J - 1 behind gives rows 0 to H + J - 2 of each phase.
     """
-    outputs, depth, height, width = weights.shape
-    rows, columns = -(-height // stride), -(-width // stride)
-    straight = weights[:, :, ::-1, ::-1]
-    full = np.zeros((outputs, depth, rows * stride, columns * stride), weights.dtype)
-    full[:, :, :height, :width] = straight
-    phases = full.reshape(outputs, depth, rows, stride, columns, stride)[:, :, ::-1, :, ::-1, :]
-    mode = "DCR" if groups == 1 else "CRD"
-    order = (3, 5, 0, 1, 2, 4) if mode == "DCR" else (0, 3, 5, 1, 2, 4)
-    small = np.ascontiguousarray(phases.transpose(order).reshape(outputs * stride * stride, depth, rows, columns))
+    (high, wide), phases = strides, strides[0] * strides[1]
+    outputs, *_, height, width = weights.shape
+    rows, columns = -(-height // high), -(-width // wide)
+    mode = "DCR" if groups == 1 and high == wide else "CRD"
+    small = _phases(weights, strides, mode)
 
     source, result = node.inputs[0], node.outputs[0]
     images, _, in_height, in_width = graph.shape(source)
@@ -122,24 +118,21 @@ def _sub_pixel(
     inputs = [source, names[0]]
     if len(node.inputs) > 2 and node.inputs[2] in graph.constants:
         bias = graph.constants[node.inputs[2]]
-        repeats = stride * stride
-        graph.constants[names[1]] = np.tile(bias, repeats) if mode == "DCR" else np.repeat(bias, repeats)
+        graph.constants[names[1]] = np.tile(bias, phases) if mode == "DCR" else np.repeat(bias, phases)
         inputs.append(names[1])
     wanted = graph.shape(result)
     cut = [(pads[0], pads[0] + wanted[2]), (pads[1], pads[1] + wanted[3])]
     # Rows behind the last tap, which an output padding asks for, see nothing but padding.
-    grid = [max(in_height + rows - 1, -(-cut[0][1] // stride)), max(in_width + columns - 1, -(-cut[1][1] // stride))]
+    grid = [max(in_height + rows - 1, -(-cut[0][1] // high)), max(in_width + columns - 1, -(-cut[1][1] // wide))]
     around = [rows - 1, columns - 1, grid[0] - in_height, grid[1] - in_width]
-    size = (grid[0] * stride, grid[1] * stride)
+    size = (grid[0] * high, grid[1] * wide)
     whole = cut == [(0, size[0]), (0, size[1])]
     shuffled = result if whole else names[3]
-    graph.shapes[names[2]] = (images, outputs * stride * stride, *grid)
+    graph.shapes[names[2]] = (images, outputs * phases, *grid)
     graph.shapes[shuffled] = (images, outputs, *size)
     graph.dtypes[names[2]] = graph.dtypes[shuffled] = "float32"
-    nodes = [
-        _convolution(node.name, inputs, names[2], small, around, groups),
-        OnnxNode(f"{node.name}.shuffle", "DepthToSpace", [names[2]], [shuffled], {"blocksize": stride, "mode": mode}),
-    ]
+    nodes = [_convolution(node.name, inputs, names[2], small, around, groups)]
+    nodes += _shuffle(graph, node.name, names[2], shuffled, strides, mode)
     if not whole:
         bounds = []
         for key, value in (("starts", [low for low, _ in cut]), ("ends", [high for _, high in cut]), ("axes", [2, 3])):
@@ -147,3 +140,33 @@ def _sub_pixel(
             graph.constants[bounds[-1]] = np.array(value, np.int64)
         nodes.append(OnnxNode(f"{node.name}.crop", "Slice", [shuffled, *bounds], [result]))
     return nodes
+
+
+def _phases(weights: NDArray[Any], strides: tuple[int, int], mode: str) -> NDArray[Any]:
+    """Return the kernels of all phases, turned round: (phases * CO, CI, rows, columns) in the order of `mode`."""
+    (high, wide), (outputs, depth, height, width) = strides, weights.shape
+    rows, columns = -(-height // high), -(-width // wide)
+    full = np.zeros((outputs, depth, rows * high, columns * wide), weights.dtype)
+    full[:, :, :height, :width] = weights[:, :, ::-1, ::-1]
+    phases = full.reshape(outputs, depth, rows, high, columns, wide)[:, :, ::-1, :, ::-1, :]
+    order = (3, 5, 0, 1, 2, 4) if mode == "DCR" else (0, 3, 5, 1, 2, 4)
+    return np.ascontiguousarray(phases.transpose(order).reshape(outputs * high * wide, depth, rows, columns))
+
+
+def _shuffle(
+    graph: OnnxGraph, stem: str, source: str, result: str, strides: tuple[int, int], mode: str
+) -> list[OnnxNode]:
+    """Return the nodes that put the phases, which are channels of `source`, beside each other in `result`."""
+    high, wide = strides
+    if high == wide:
+        return [OnnxNode(f"{stem}.shuffle", "DepthToSpace", [source], [result], {"blocksize": high, "mode": mode})]
+    (images, _, rows, columns), outputs = graph.shape(source), graph.shape(result)[1]
+    parts, turned = graph.unique(f"{stem}.parts"), graph.unique(f"{stem}.turned")
+    graph.shapes[parts] = (images, outputs, high, wide, rows, columns)
+    graph.shapes[turned] = (images, outputs, rows, high, columns, wide)
+    graph.dtypes[parts] = graph.dtypes[turned] = "float32"
+    return [
+        reshape_node(graph, f"{stem}.part", source, parts, graph.shapes[parts]),
+        OnnxNode(f"{stem}.turn", "Transpose", [parts], [turned], {"perm": [0, 1, 4, 2, 5, 3]}),
+        reshape_node(graph, f"{stem}.join", turned, result, graph.shape(result)),
+    ]

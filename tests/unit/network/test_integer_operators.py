@@ -132,6 +132,7 @@ def test_moving_operators_agree() -> None:
     assert looked_up[1, 6, 2, 4] == tables[6, pixels[1, 6, 2, 4]]
     both("pixel_table", [pixels.transpose(0, 2, 3, 1).copy(), tables], {"axis": 3})
     both("pixel_table", [pixels, tables[:1]], {"axis": 0})
+    assert np.array_equal(both("pixel_table", [pixels.view(np.int8), tables], {"axis": 1}), looked_up)
     both("concat", [data, int8(random, 2, 1, 3, 5), data], {"axis": 1})
     both("reshape", [data], {"shape": [2, -1]})
     both("transpose", [data], {"perm": [0, 3, 1, 2]})

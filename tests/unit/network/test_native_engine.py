@@ -302,6 +302,7 @@ def test_bytes_of_each_channel(channels: int, pixels: int) -> None:
     assert assert_native_equals_numpy("pixel_table", [lines, entries], {"axis": 2})
     assert assert_native_equals_numpy("pixel_table", [lines.transpose(0, 2, 1).copy(), entries], {"axis": 1})
     assert assert_native_equals_numpy("pixel_table", [lines, entries[:1]], {"axis": 0})
+    assert assert_native_equals_numpy("pixel_table", [lines.view(np.int8), entries], {"axis": 2})
 
 
 @examples

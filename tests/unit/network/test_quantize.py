@@ -237,6 +237,8 @@ def block(extra: list[Any], constants: dict[str, Array] | None = None, shape: tu
         ([("Transpose", ["s"], "t", {"perm": [0, 1, 3, 2]})], ["conv2d", "transpose", "conv2d"]),
         ([("Resize", ["s", "", "twice"], "t", {"mode": "nearest"})], ["conv2d", "upsample", "conv2d"]),
         ([("Pad", ["s", "ring"], "t", {})], ["conv2d", "pad", "conv2d"]),
+        ([("PRelu", ["s", "slopes"], "t", {})], ["conv2d", "pixel_table", "conv2d"]),
+        ([("Add", ["s", "slopes"], "a", {}), ("Tanh", ["a"], "t", {})], ["conv2d", "pixel_table", "conv2d"]),
         ([("InstanceNormalization", ["s", "g8", "g8"], "t", {})], ["conv2d", "InstanceNormalization", "conv2d"]),
     ],
 )
@@ -246,6 +248,7 @@ def test_operators_between_layers_become_integers(nodes: list[Any], expected: li
         "zero": np.float32(0), "six": np.float32(1.5), "zero_i": np.array([0]), "four": np.array([4]),
         "one": np.array([1]), "twice": np.array([1, 1, 2, 2], np.float32), "g8": normal(8),
         "ring": np.array([0, 0, 1, 1, 0, 0, 1, 1]),
+        "slopes": np.linspace(-0.1, 0.4, 8, dtype=np.float32)[:, None, None],
     }  # fmt: skip
     used = {name for _, inputs, _, _ in nodes for name in inputs}
     result = quantised(block(made, {name: np.asarray(value) for name, value in constants.items() if name in used}))
