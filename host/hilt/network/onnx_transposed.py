@@ -162,11 +162,12 @@ def _shuffle(
         return [OnnxNode(f"{stem}.shuffle", "DepthToSpace", [source], [result], {"blocksize": high, "mode": mode})]
     (images, _, rows, columns), outputs = graph.shape(source), graph.shape(result)[1]
     parts, turned = graph.unique(f"{stem}.parts"), graph.unique(f"{stem}.turned")
-    graph.shapes[parts] = (images, outputs, high, wide, rows, columns)
+    apart = (images, outputs, high, wide, rows, columns)
+    graph.shapes[parts] = apart
     graph.shapes[turned] = (images, outputs, rows, high, columns, wide)
     graph.dtypes[parts] = graph.dtypes[turned] = "float32"
     return [
-        reshape_node(graph, f"{stem}.part", source, parts, graph.shapes[parts]),
+        reshape_node(graph, f"{stem}.part", source, parts, apart),
         OnnxNode(f"{stem}.turn", "Transpose", [parts], [turned], {"perm": [0, 1, 4, 2, 5, 3]}),
         reshape_node(graph, f"{stem}.join", turned, result, graph.shape(result)),
     ]

@@ -216,7 +216,8 @@ def _table(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
 def _pixel_table(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
     data, table = _data(inputs), _data(inputs, 1)
     along = [-1 if axis == attributes["axis"] else 1 for axis in range(data.ndim)]
-    return table[np.arange(len(table)).reshape(along), data.astype(np.int64) & 255]
+    found: Array = table[np.arange(len(table)).reshape(along), data.astype(np.int64) & 255]
+    return found
 
 
 def _concat(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
