@@ -175,18 +175,19 @@ class ScaleSearch:
         return float(np.mean(self._measure(scales, self._fitted)))
 
     def _measure(self, scales: Scales, samples: _Set) -> Floats:
-        """Return the decibels of each sample, the mean over the ends and the outputs."""
+        """Return the decibels of each sample (samples, places): at the ends, and at the outputs if these are others."""
         self._evaluated += len(samples.feeds)
         feeds = self._names.feeds(scales)
         ratios = [
             [signal_to_noise({name: wanted[name] for name in names}, given) for names in self._places]
             for wanted, given in zip(samples.wanted, self._runner.over(samples.feeds, feeds), strict=True)
         ]
-        decibels: Floats = np.mean(ratios, axis=1)
-        return decibels
+        return np.array(ratios)
 
     def improve(self, scales: Scales, on_step: Callable[[int, int], None] | None = None) -> Scales:
         """Return scales changed by one exponent at a time, each change better on both sets of samples.
+
+        None makes the ends or the outputs worse on either set.
 
         Args:
             scales: The start.
@@ -210,10 +211,11 @@ class ScaleSearch:
                     if on_step is not None:
                         left = 2 * len(self._fitted.feeds) * (len(moves) - place)
                         on_step(self._evaluated, min(self._evaluated + left, max(allowed, self._evaluated)))
-                    if not np.mean(reached - level) > _LEAST_GAIN:
+                    if not np.mean(reached - level) > _LEAST_GAIN or _loses(reached - level):
                         continue
                     unseen = self._measure(candidate, self._deciding)
-                    if is_gain(reached - level, unseen - held, self._errors):
+                    fitted, decided = (np.mean(each, axis=1) for each in (reached - level, unseen - held))
+                    if not _loses(unseen - held) and is_gain(fitted, decided, self._errors):
                         best, level, held, changed = candidate, reached, unseen, True
                         break
         return best
@@ -228,6 +230,11 @@ class ScaleSearch:
         fitted = moved.copy()
         make_feasible(self._graph, self._regions, fitted)
         return moved if fitted.groups == moved.groups and fitted.weights == moved.weights else None
+
+
+def _loses(gains: Floats) -> bool:
+    """Tell whether decibels that are gained (samples, places) are a loss at one of the places."""
+    return bool(np.mean(gains, axis=0).min() < 0)
 
 
 def is_gain(fitted: Floats, deciding: Floats, errors: float = _ERRORS) -> bool:
