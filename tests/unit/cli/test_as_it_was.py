@@ -28,9 +28,9 @@ _NOW = re.compile(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d")
 COMMANDS = (
     "runs", "runs --json", "runs --all", "show CAMPAIGN", "show RUN", "show OTHER", "campaigns",
     "campaigns --json", "best", "compare RUN OTHER", "compare RUN OTHER --json", "compare CAMPAIGN RUN", "tag RUN fast",
-    "note RUN hello", "show RUN", "archive OTHER", "runs", "tuners", "tuners hilt", "bitstream list",
+    "note RUN hello", "show RUN", "archive OTHER", "runs", "tuners", "tuners hilt",
     "space resnet18.C10", "explain resnet18.C10 1000",
-    "tune resnet18.C99", "show zzz", "boards check virtual:none", "explain resnet18.C10 tile_h=3",
+    "tune resnet18.C99", "show zzz", "explain resnet18.C10 tile_h=3",
 )  # fmt: skip
 
 
