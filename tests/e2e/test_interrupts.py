@@ -214,7 +214,9 @@ def test_a_page(tuned: str, started: Callable[[list[str]], Command], files: Path
     command = started([*words, tuned, "--html", "page.html"])
     command.wait_for(phase)
     ends(command)
-    assert not (files / "page.html").exists()
+    page = files / "page.html"
+    assert not page.exists() or page.read_text().rstrip().endswith("</html>"), "half a page is left"
+    page.unlink(missing_ok=True)
 
 
 def test_a_download(shared_home: Path, started: Callable[[list[str]], Command]) -> None:

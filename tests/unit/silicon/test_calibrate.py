@@ -53,7 +53,6 @@ def invented(layer: str, count: int, machine: MachineParameters, clock: float) -
 @pytest.mark.parametrize(
     ("changes", "clock"),
     [
-        ({"gemm_micro_op": 2.0}, 100e6),
         ({"load_row": 120.0, "alu_micro_op": 4.0}, 142.857e6),
     ],
 )
