@@ -33,8 +33,8 @@ class Resources:
 
 
 NOT_COUNTED = (
-    "not counted: the block design's two SmartConnects (4 to 1, 1 to 1) and its proc_sys_reset;"
-    " public designs show several thousand LUTs for a 4:1 SmartConnect"
+    "not counted: the block design's SmartConnects, one for each memory port and one for the registers, and its"
+    " proc_sys_reset; public designs show several thousand LUTs for a 4:1 SmartConnect"
 )
 
 

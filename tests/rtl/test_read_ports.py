@@ -1,4 +1,4 @@
-"""Two or four ports of the memory: weights come over all at once, and each port moves a beat a cycle."""
+"""Several ports of the memory: weights come over all at once, and each port moves a beat a cycle."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from tests.rtl.test_twin import MEMORIES, SMALL, UOPS
 from tests.rtl.twin_comparison import schedule_differences
 from tests.rtl.variants import VARIANTS, WIDE_VARIANTS
 
-BUILDS = {ports: VARIANTS[f"pynq A, {ports} read ports"] for ports in (4,)}
+PORTS = 4
+FOUR = VARIANTS["pynq A, 4 read ports"]
 """`make nightly` compares the build with 2, too."""
 MEMORY = MemoryModel(BASE, MEMORY_BYTES, read_latency=40, write_latency=20)
 ELEMENTS = 256
@@ -32,14 +33,9 @@ INPUTS = load(MemoryType.INP, 0, DATA // 16, 1, 2048, push_next=1)
 """Its beats are as many as those of one half of the weights."""
 
 
-@pytest.fixture(scope="module", params=BUILDS)
-def ports(request: pytest.FixtureRequest) -> int:
-    return int(request.param)
-
-
 @pytest.fixture(scope="module")
-def rtl(ports: int) -> Path:
-    return build(BUILDS[ports], "rtl")
+def rtl() -> Path:
+    return build(FOUR, "rtl")
 
 
 @pytest.fixture
@@ -49,15 +45,15 @@ def device(rtl: Path) -> Iterator[SimulatedDevice]:
 
 
 def run(device: SimulatedDevice, program: list[Fields]) -> Counters:
-    device.write_memory(INSN, words(BUILDS[4], program))
+    device.write_memory(INSN, words(FOUR, program))
     execution = execute(device, INSN, len(program), 100_000)
     assert execution.status is DeviceStatus.DONE, execution
     return execution.counters
 
 
-def test_weights_come_over_all_ports_and_inputs_over_one(device: SimulatedDevice, ports: int) -> None:
+def test_weights_come_over_all_ports_and_inputs_over_one(device: SimulatedDevice) -> None:
     weights = run(device, [WEIGHTS, finish(pop_prev=1)]).load
-    assert weights.busy == 40 + ELEMENTS * 256 // ports // 8 + 4
+    assert weights.busy == 40 + ELEMENTS * 256 // PORTS // 8 + 4
     assert weights.bytes == ELEMENTS * 256
     inputs = run(device, [INPUTS, finish(pop_prev=1)]).load
     assert inputs.busy == 40 + 2048 * 16 // 8 + 4
@@ -70,9 +66,9 @@ def test_inputs_do_not_wait_for_what_another_port_moves(device: SimulatedDevice)
     assert stored == alone
 
 
-def test_weights_share_the_second_port_with_stores(device: SimulatedDevice, ports: int) -> None:
+def test_weights_share_the_second_port_with_stores(device: SimulatedDevice) -> None:
     counters = run(device, [store(0, RESULT // 16, 1, 2048), WEIGHTS, finish(pop_prev=1)])
-    beats = 2 * ELEMENTS * 256 // ports // 8  # turn by turn: as many of the store's as of the weights'
+    beats = 2 * ELEMENTS * 256 // PORTS // 8  # turn by turn: as many of the store's as of the weights'
     assert beats <= counters.load.busy <= beats * 1.02 + 40
 
 
@@ -83,13 +79,13 @@ def test_the_memory_bounds_the_sum_of_the_ports(rtl: Path, rate: int) -> None:
     assert ELEMENTS * 256 / rate <= busy <= ELEMENTS * 256 / rate * 1.03 + 40
 
 
-def test_the_build_register_has_the_ports(device: SimulatedDevice, ports: int) -> None:
-    assert 1 << (device.read_register(Register.BUILD) >> 14 & 3) == ports
+def test_the_build_register_has_the_ports(device: SimulatedDevice) -> None:
+    assert 1 << (device.read_register(Register.BUILD) >> 14 & 3) == PORTS
 
 
 def error_of(device: SimulatedDevice, weight: int, offset: int) -> Execution:
     """Load one weight with the address register of weights at `offset`."""
-    program = words(BUILDS[4], [load(MemoryType.WGT, 0, weight, 1, 1, push_next=1), finish(pop_prev=1)])
+    program = words(FOUR, [load(MemoryType.WGT, 0, weight, 1, 1, push_next=1), finish(pop_prev=1)])
     device.write_memory(INSN, program)
     device.write_register(Register.INSN_COUNT, len(program))
     device.write_register(Register.INSN_ADDR, INSN)
@@ -101,10 +97,10 @@ def error_of(device: SimulatedDevice, weight: int, offset: int) -> Execution:
     return Execution(status, cycles, device.counters())
 
 
-def test_an_error_of_any_part_names_its_address(device: SimulatedDevice, ports: int) -> None:
+def test_an_error_of_any_part_names_its_address(device: SimulatedDevice) -> None:
     """The memory ends before the whole element, or before its last parts alone."""
     end = BASE + MEMORY_BYTES
-    for offset in range(0, 256, 256 // ports):
+    for offset in range(0, 256, 256 // PORTS):
         execution = error_of(device, end // 256 - (1 if offset else 0), offset)
         assert execution.status is DeviceStatus.FAULT
         assert device.read_register(Register.FAULT_CODE) == FaultCode.DECERR
@@ -114,14 +110,14 @@ def test_an_error_of_any_part_names_its_address(device: SimulatedDevice, ports: 
 
 
 @pytest.mark.parametrize("memory", MEMORIES)
-def test_a_weight_past_the_buffer_is_a_fault_in_the_very_cycle(rtl: Path, ports: int, memory: str) -> None:
-    program = words(BUILDS[ports], [load(MemoryType.WGT, 1020, DATA // 256, 3, 3, push_next=1), finish(pop_prev=1)])
+def test_a_weight_past_the_buffer_is_a_fault_in_the_very_cycle(rtl: Path, memory: str) -> None:
+    program = words(FOUR, [load(MemoryType.WGT, 1020, DATA // 256, 3, 3, push_next=1), finish(pop_prev=1)])
     with SimulatedDevice(rtl, replace(MEMORIES[memory], base=BASE, bytes=MEMORY_BYTES)) as device:
         device.write_memory(INSN, program)
         execution = execute(device, INSN, len(program), 100_000)
     assert execution.fault == Fault(FaultCode.WGT_INDEX, 1024)
     placed = PlacedProgram(program, np.zeros((0, 1), np.uint32), INSN)
-    prediction = Twin(BUILDS[ports]).predict([placed], MEMORIES[memory])[0]
+    prediction = Twin(FOUR).predict([placed], MEMORIES[memory])[0]
     assert (prediction["cycles"], prediction["fault"]) == (execution.cycles, FaultCode.WGT_INDEX)
 
 
@@ -136,25 +132,23 @@ WGT_BLOCKS: dict[str, list[Fields]] = {
 
 @pytest.mark.parametrize("name", WGT_BLOCKS)
 @pytest.mark.parametrize("memory", MEMORIES)
-def test_blocks_of_weights_take_the_very_cycles(name: str, memory: str, ports: int) -> None:
-    accelerator = BUILDS[ports]
-    run_beside_twin(accelerator, words(accelerator, WGT_BLOCKS[name]), b"", memory=MEMORIES[memory])
+def test_blocks_of_weights_take_the_very_cycles(name: str, memory: str) -> None:
+    run_beside_twin(FOUR, words(FOUR, WGT_BLOCKS[name]), b"", memory=MEMORIES[memory])
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_small_programs_take_the_very_cycles(name: str, ports: int) -> None:
-    accelerator = BUILDS[ports]
-    run_beside_twin(accelerator, words(accelerator, SMALL[name]), micro_ops(accelerator, *UOPS))
+def test_small_programs_take_the_very_cycles(name: str) -> None:
+    run_beside_twin(FOUR, words(FOUR, SMALL[name]), micro_ops(FOUR, *UOPS))
 
 
 KNOBS = {"tile_b": 1, "tile_h": 7, "tile_w": 7, "tile_ci": 1, "oc_nthread": 2, "h_nthread": 1, "loop_order": 3}
 
 
 @pytest.mark.parametrize("layer", ["C9", "C11"])
-def test_layers_of_many_weights_take_the_very_cycles(rtl: Path, ports: int, layer: str) -> None:
-    program = lower(load_convolution(f"resnet18.{layer}"), KNOBS | {"tile_co": 1}, BUILDS[ports])
-    memory = MemoryModel(read_latency=46, bandwidth=(7 * ports, 1), jitter=5, seed=3)
-    assert schedule_differences(rtl, Twin(BUILDS[ports]), program, memory) == []
+def test_layers_of_many_weights_take_the_very_cycles(rtl: Path, layer: str) -> None:
+    program = lower(load_convolution(f"resnet18.{layer}"), KNOBS | {"tile_co": 1}, FOUR)
+    memory = MemoryModel(read_latency=46, bandwidth=(7 * PORTS, 1), jitter=5, seed=3)
+    assert schedule_differences(rtl, Twin(FOUR), program, memory) == []
 
 
 @pytest.mark.parametrize("layer", ["C9", "C11"])

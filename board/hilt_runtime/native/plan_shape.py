@@ -16,7 +16,7 @@ Inputs = Sequence[Any]
 Attributes = Mapping[str, Any]
 
 _MOST_RUNS = 8
-"""Of places along an axis, each copied at once."""
+"""Runs of places along an axis that are copied one by one; more of them are taken place by place."""
 
 
 def _reshape(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:

@@ -20,7 +20,7 @@ _FASTEST_ZYNQ_HZ = 200_000_000
 _MEMORY_NS = {"cortex-a9": (320.0, 160.0), "cortex-a53": (1000 / 3, 500 / 3)}
 """Nanoseconds from a read request to its data, and from a write to its acknowledgement: a Zynq's, an UltraScale+'s."""
 _DDR4_GB_S = 16.8
-"""What an UltraScale+ board's DDR4-2400 of 64 bits moves at its best: seven eighths of 19.2."""
+"""Bandwidth of an UltraScale+ board's DDR4-2400 of 64 bits: seven eighths of its peak of 19.2 GB/s, assumed."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from hilt.schedule.residual import OutputTile, output_tiles
 from hilt.vta.isa import Opcode
 
 _MOST_ELEMENTS = 1 << 14
-"""Of a row that an instruction moves; it counts fewer."""
+"""Elements of a row: an instruction counts fewer."""
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,7 @@ class ScaleSearch:
         ends = ends or regions.tensors[-1:]
         outputs = [name for name in model.outputs if model.dtypes.get(name) == "float32"]
         self._places = [ends, outputs] if set(outputs).difference(ends) else [ends]
-        """Where errors are measured: at the ends, and at the outputs, which may tell other errors apart."""
+        """The tensors that errors are measured at: the ends, and the outputs if these are others."""
         self._measured = [name for names in self._places for name in names]
         read = Counter(layer.node.inputs[1] for layer in regions.layers)
         self._own_weights = [layer.node.name for layer in regions.layers if read[layer.node.inputs[1]] == 1]
@@ -194,8 +194,7 @@ class ScaleSearch:
             on_step: Is called with inferences done, and with them and the most that this round may still make.
         """
         allowed = max(int(_SEARCH_MACS / max(self._macs, 1)), 1)
-        level, held = (self._measure(scales, samples) for samples in (self._fitted, self._deciding))
-        best = scales.copy()
+        best, level = scales.copy(), (self._measure(scales, self._fitted), self._measure(scales, self._deciding))
         changed = True
         while changed and self._evaluated < allowed:
             changed = False
@@ -207,18 +206,23 @@ class ScaleSearch:
                     candidate = self._moved(best, *move, step)
                     if candidate is None:
                         continue
-                    reached = self._measure(candidate, self._fitted)
+                    reached = self._reached(candidate, *level)
                     if on_step is not None:
                         left = 2 * len(self._fitted.feeds) * (len(moves) - place)
                         on_step(self._evaluated, min(self._evaluated + left, max(allowed, self._evaluated)))
-                    if not np.mean(reached - level) > _LEAST_GAIN or _loses(reached - level):
-                        continue
-                    unseen = self._measure(candidate, self._deciding)
-                    fitted, decided = (np.mean(each, axis=1) for each in (reached - level, unseen - held))
-                    if not _loses(unseen - held) and is_gain(fitted, decided, self._errors):
-                        best, level, held, changed = candidate, reached, unseen, True
+                    if reached is not None:
+                        best, level, changed = candidate, reached, True
                         break
         return best
+
+    def _reached(self, candidate: Scales, fitted: Floats, deciding: Floats) -> tuple[Floats, Floats] | None:
+        """Return a candidate's decibels on both sets of samples; None if it is not better than these."""
+        reached = self._measure(candidate, self._fitted)
+        if not np.mean(reached - fitted) > _LEAST_GAIN or _loses(reached - fitted):
+            return None
+        unseen = self._measure(candidate, self._deciding)
+        gains = np.mean(reached - fitted, axis=1), np.mean(unseen - deciding, axis=1)
+        return (reached, unseen) if is_gain(*gains, errors=self._errors) and not _loses(unseen - deciding) else None
 
     def _moved(self, scales: Scales, group: str, layer: str, step: int) -> Scales | None:
         """Return scales with the exponent of a group or of a layer changed; None if VTA cannot have them."""
