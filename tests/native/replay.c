@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "engine.h"
 
@@ -75,6 +76,8 @@ static int replay(int64_t repeat) {
   return good;
 }
 
+#define SLOW 2.0
+
 static uint64_t state;
 
 // Returns a number below a bound: small ones most of the time.
@@ -101,9 +104,10 @@ static hilt_step any_step(int32_t count) {
 }
 
 // Runs steps and chains of any numbers on buffers of exactly their bytes: those that hilt_check accepts keep within
-// them.
+// them, and end soon. Returns 1 if one took more seconds of processor time than SLOW.
 static int fuzz(int64_t steps, int64_t seed) {
   int64_t accepted = 0, chains = 0;
+  double slowest = 0;
   state = (uint64_t)seed * UINT64_C(0x9E3779B97F4A7C15) + 1;
   for (int64_t i = 0; i < steps; ++i) {
     const int32_t count = (int32_t)(1 + drawn(7));
@@ -128,13 +132,16 @@ static int fuzz(int64_t steps, int64_t seed) {
     if (hilt_check(pair, length, table, count) == -1) {
       ++accepted;
       chains += pair[0].chain > 1;
+      const clock_t began = clock();
       hilt_run(pair, 0, length, table, times);
+      const double seconds = (double)(clock() - began) / CLOCKS_PER_SEC;
+      slowest = seconds > slowest ? seconds : slowest;
     }
     for (int32_t k = 0; k < count; ++k) free((void *)(uintptr_t)table[k].data);
   }
-  printf("%lld steps or chains of any numbers, %lld accepted, %lld of them chains\n", (long long)steps,
-         (long long)accepted, (long long)chains);
-  return 0;
+  printf("%lld steps or chains of any numbers, %lld accepted, %lld of them chains, the slowest %.1f ms\n",
+         (long long)steps, (long long)accepted, (long long)chains, 1e3 * slowest);
+  return slowest > SLOW;
 }
 
 int main(int count, char **words) {

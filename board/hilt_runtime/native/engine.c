@@ -70,11 +70,12 @@ static int strips_keep_within(const hilt_step *step, const hilt_step *chain, con
   return 1;
 }
 
-// Whether `count` steps from `steps` on are a chain, or one step, whose strips keep within their buffers.
+// Whether `count` steps from `steps` on are a chain, or one step, whose strips keep within their buffers. Rows of no
+// pitch have no bytes that bound them.
 static int chain_keeps_within(const hilt_step *steps, int64_t count, const hilt_buffer *buffers, int64_t buffer_count) {
   static const hilt_step alone = {.rows = 1, .height = 1};
   const hilt_step *chain = count > 1 ? steps : &alone;
-  if (!in_range(chain->rows, 1, (int64_t)1 << 31) || !in_range(chain->height, 1, chain->rows)) return 0;
+  if (!in_range(chain->rows, 1, MOST_AROUND) || !in_range(chain->height, 1, chain->rows)) return 0;
   for (int64_t k = 0; k < count; ++k) {
     const hilt_step *step = &steps[k];
     if (kernel_of(step->kernel) == NULL || !in_range(step->count, 0, HILT_BUFFERS)) return 0;

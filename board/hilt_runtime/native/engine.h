@@ -61,15 +61,23 @@ void run_together(void (*job)(void *, int64_t), void *context, int64_t count);
 // Lets the helpers that are there watch for jobs that are soon to come.
 void rouse_helpers(void);
 
-// Returns the product of sizes, or -1 if one is negative or the product is above 2^40.
+// Turns of a loop that no bytes bound.
+#define MOST_AROUND ((int64_t)1 << 20)
+
+// Returns the product of sizes, or -1 if one is negative or those that are not 0 have a product above 2^40. A tensor
+// without elements has no bytes that bound the loops over its other sizes: -1 too if those are more than MOST_AROUND.
 static inline int64_t product_of(int count, const int64_t *sizes) {
-  int64_t product = 1;
+  int64_t around = 1;
+  int empty = 0;
   for (int i = 0; i < count; ++i) {
     if (sizes[i] < 0 || sizes[i] > (int64_t)1 << 31) return -1;
-    product *= sizes[i];
-    if (product > (int64_t)1 << 40) return -1;
+    if (sizes[i] == 0)
+      empty = 1;
+    else if ((around *= sizes[i]) > (int64_t)1 << 40)
+      return -1;
   }
-  return product;
+  if (empty) return around > MOST_AROUND ? -1 : 0;
+  return around;
 }
 
 static inline int holds(const work_t *w, int buffer, int64_t elements, int64_t item) {

@@ -426,6 +426,35 @@ def test_the_check_refuses_numbers_that_reach_outside(kernel: int, data: st.Data
     assert (memory[:, :1024] == 85).all() and (memory[:, 3072:] == 85).all()
 
 
+@pytest.mark.parametrize(
+    ("kernel", "sizes", "refused"),
+    [
+        ("max_pool", [1 << 10, 1, 1, 1 << 10, 0], -1),
+        ("max_pool", [1 << 10, 1, 1, (1 << 10) + 1, 0], 0),
+        ("max_pool", [1 << 31, 0, 1, 0, 1], 0),
+        ("pool_packed", [1 << 10, 0, 1, 1 << 10, 0], -1),
+        ("pool_packed", [1 << 10, 0, 1, 1 << 21, 0], 0),
+    ],
+)
+def test_the_check_refuses_loops_over_nothing(kernel: str, sizes: list[int], refused: int) -> None:
+    """A tensor without elements has no bytes that bound its other sizes: such a step took minutes."""
+    steps, memory = np.zeros(1, STEP), np.zeros(1024, np.uint8)
+    steps["kernel"], steps["count"], steps["buffers"][0, 1] = KERNELS.index(kernel) + 1, 2, 1
+    steps["p"][0, :17] = [*sizes, 1, 1, 1, 1, 0, 0, 1, 0, -128, 127, 1, 1]
+    table = np.array([(memory.ctypes.data, 1024)] * 2, BUFFER)
+    assert library().hilt_check(steps.ctypes.data, 1, table.ctypes.data, 2) == refused
+
+
+@pytest.mark.parametrize(("rows", "refused"), [(1 << 20, -1), ((1 << 20) + 1, 0)])
+def test_the_check_bounds_the_rows_of_a_chain_that_have_no_bytes(rows: int, refused: int) -> None:
+    """Every strip of such a chain is the same one."""
+    steps, memory = np.zeros(2, STEP), np.zeros(64, np.uint8)
+    steps["kernel"], steps["count"], steps["buffers"][:, 1] = KERNELS.index("copy") + 1, 2, 1
+    steps["p"][:, :5], steps["chain"][0], steps["rows"][0], steps["height"][0] = [1, 1, 0, 0, 8], 2, rows, 1
+    table = np.array([(memory.ctypes.data, 64)] * 2, BUFFER)
+    assert library().hilt_check(steps.ctypes.data, 2, table.ctypes.data, 2) == refused
+
+
 def test_numpy_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HILT_ENGINE", "numpy")
     assert engine() == Engine(None, "numpy: HILT_ENGINE=numpy is set")
