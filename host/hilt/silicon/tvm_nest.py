@@ -118,11 +118,10 @@ def tile_of(task: PackedTask, knobs: dict[str, int]) -> TvmTile:
         TaskError: A factor is missing or divides nothing.
     """
     rows, columns = task.output_size
-    extents = {"tile_ci": task.reduce_blocks, "tile_co": task.out_blocks}
-    if task.kind != DENSE:
-        extents |= {"tile_h": rows, "tile_w": columns}
+    given = {"tile_h": 1, "tile_w": 1, **knobs} if task.kind == DENSE else knobs
+    extents = {"tile_ci": task.reduce_blocks, "tile_co": task.out_blocks, "tile_h": rows, "tile_w": columns}
     for name, extent in extents.items():
-        factor = knobs.get(name)
+        factor = given.get(name)
         if factor is None or factor < 1 or extent % factor:
             raise TaskError(f"task {task.name}: {name} is {factor}; give a factor of {extent}")
-    return TvmTile(knobs.get("tile_h", 1), knobs.get("tile_w", 1), knobs["tile_ci"], knobs["tile_co"])
+    return TvmTile(given["tile_h"], given["tile_w"], given["tile_ci"], given["tile_co"])
