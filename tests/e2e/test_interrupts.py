@@ -213,9 +213,12 @@ def test_the_last_stage_of_a_campaign(tuned: str, started: Callable[[list[str]],
 def test_a_page(tuned: str, started: Callable[[list[str]], Command], files: Path, words: list[str], phase: str) -> None:
     command = started([*words, tuned, "--html", "page.html"])
     command.wait_for(phase)
-    ends(command)
+    status, seconds = command.interrupt()
     page = files / "page.html"
     assert not page.exists() or page.read_text().rstrip().endswith("</html>"), "half a page is left"
+    assert status == 130 or (status == 0 and page.exists()), "a quick page may be whole before Ctrl-C comes"
+    assert seconds < 2 * SLOWNESS
+    assert "Traceback" not in command.text
     page.unlink(missing_ok=True)
 
 

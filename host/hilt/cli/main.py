@@ -12,7 +12,7 @@ import typer
 
 from hilt.cli import exit_codes
 from hilt.cli.commands import LazyGroup
-from hilt.cli.interrupts import interrupt_between_extensions
+from hilt.cli.interrupts import interrupts
 from hilt.cli.narrow_encoding import allow_any_character
 from hilt.cli.plain_text import plain_output
 
@@ -41,7 +41,7 @@ def hilt(version: Annotated[bool, typer.Option("--version", help="Print the vers
 
 def main() -> None:
     """Run the command line and exit: see hilt.cli.exit_codes."""
-    interrupt_between_extensions()
+    interrupts.begin()
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by who started us (`hilt runs >&-`), who wants none of it
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115  # for good
@@ -73,6 +73,8 @@ def run(arguments: list[str]) -> int:
                 exit_codes.say(message)
             return exit_codes.Exit.BAD_INPUT
         return exit_codes.report_error(error)
+    finally:
+        interrupts.end()
 
 
 def _usage_words(error: Any) -> str:
