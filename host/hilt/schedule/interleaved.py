@@ -46,12 +46,18 @@ def interleaved(code: Code, form: Interleaved) -> Code:
             raise Rejected(
                 Reason.GROUP_SPLIT.text, f"a tile has {tile.rows} channel blocks; {form.outputs} are one output's"
             )
-        bias = records[tile.bias : tile.bias + 1]
-        bias["dst_factor_out"], bias["dst_factor_in"] = 1, form.outputs if tile.pixels > 1 else 0
+        _add_one_bias(records[tile.bias : tile.bias + 1], tile)
         keep[tile.stores] = False
         keep[tile.stores.start] = True
         _store(records[tile.stores.start : tile.stores.start + 1], tile, form)
     return Code(records[keep], code.buffers[keep], code.names, uops)
+
+
+def _add_one_bias(record: NDArray[np.void], tile: OutputTile) -> None:
+    """Let a tile's bias be that of its first block, which all others repeat: its sums follow each other in one loop."""
+    record["iter_out"], record["iter_in"] = 1, tile.rows * tile.pixels
+    record["dst_factor_out"], record["dst_factor_in"] = 0, int(tile.rows * tile.pixels > 1)
+    record["src_factor_out"] = record["src_factor_in"] = 0
 
 
 def _first(code: Code, tile: OutputTile) -> int:
