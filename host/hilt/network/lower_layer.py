@@ -7,7 +7,9 @@ instruction of its own, for weights that were quantised block by block. The clip
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +20,22 @@ from hilt.network.lower_tiles import lower_tiles
 from hilt.network.tile_writer import DATA
 from hilt.schedule import Rejected, lower
 from hilt.schedule.bias_first import LOWER, with_bias_first
+from hilt.schedule.bias_product import (
+    BIAS,
+    BIAS_BLOCKS,
+    BIAS_INPUT,
+    bias_blocks,
+    bias_input,
+    fits_product,
+    with_bias_product,
+)
 from hilt.schedule.by_table import by_table
 from hilt.schedule.code import Code, code_of
 from hilt.schedule.interleaved import interleaved
 from hilt.schedule.residual import with_residual
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import UOP, AluOpcode, MemoryType, Opcode
+from hilt.vta.layout import pack_bias
 
 _LARGEST_INPUT = 128
 
@@ -48,14 +60,32 @@ def _lane_code(layer: VtaLayer | TiledLayer, knobs: Mapping[str, int], accelerat
     if layer.interleaved is not None:
         code = interleaved(code, layer.interleaved)
     if layer.residual:
-        return with_residual(code, layer.residual_shift, accelerator)
+        code = _with_residual(layer, code, accelerator)
+    made = with_bias_product(code, accelerator) if multiplies_bias(layer, accelerator) else None
+    if made is not None:
+        return made
     return code if lowered_bias(layer, accelerator) is None else with_bias_first(code, accelerator)
 
 
-def layer_bias(layer: VtaLayer, accelerator: Accelerator) -> NDArray[np.int32]:
-    """Return the bias that a layer's code adds."""
+def _with_residual(layer: VtaLayer, code: Code, accelerator: Accelerator) -> Code:
+    """Return `code` with the layer's residual, which leaves room for the input of the bias where it can."""
+    if multiplies_bias(layer, accelerator):
+        with suppress(Rejected):
+            return with_residual(code, layer.residual_shift, accelerator, spare=1)
+    return with_residual(code, layer.residual_shift, accelerator)
+
+
+def bias_constants(layer: VtaLayer, code: Code, accelerator: Accelerator) -> dict[str, NDArray[Any]]:
+    """Return the contents of the buffers with which a layer's code makes its bias."""
+    if BIAS_INPUT in code.names:
+        return {BIAS_BLOCKS: bias_blocks(layer.bias, accelerator), BIAS_INPUT: bias_input(accelerator)}
     lowered = lowered_bias(layer, accelerator)
-    return layer.bias if lowered is None else lowered
+    return {BIAS: pack_bias(layer.bias if lowered is None else lowered, accelerator.parameters)}
+
+
+def multiplies_bias(layer: VtaLayer, accelerator: Accelerator) -> bool:
+    """Return whether a layer's bias is made of products, where there is room for them."""
+    return fits_product(layer.bias, layer.workload.out_height * layer.workload.out_width, accelerator)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from hilt.network.graph import Graph, Node, Tensor
 from hilt.network.layers import Fold, TiledLayer, VtaLayer
 from hilt.network.linked import Linked
 from hilt.network.lower_gate import unit_blocks
-from hilt.network.lower_layer import layer_bias, layer_code
+from hilt.network.lower_layer import bias_constants, layer_code
 from hilt.network.partition import Part, Placement
 from hilt.network.product_tiles import Product
 from hilt.network.search import Searcher
@@ -31,7 +31,7 @@ from hilt.schedule.code import Code
 from hilt.schedule.residual import IDENTITY, RESIDUAL, identity_block
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import uses_bands, uses_table, uses_window
-from hilt.vta.layout import pack_bias, pack_weights
+from hilt.vta.layout import pack_weights
 
 _LIMIT_FACTOR = 8
 _LIMIT_SECONDS = 1.0
@@ -171,16 +171,15 @@ class Planner:
         assert placement.schedule is not None
         accelerator, parameters = self.target.accelerator, self.target.accelerator.parameters
         name = layer.node.name
-        names = {
-            "wgt": self._constant(f"weights of {name}", pack_weights(layer.weights, parameters)),
-            "bias": self._constant(f"bias of {name}", pack_bias(layer_bias(layer, accelerator), parameters)),
-        }
+        code = layer_code(layer, placement.schedule.knobs, accelerator)
+        names = {"wgt": self._constant(f"weights of {name}", pack_weights(layer.weights, parameters))}
+        for buffer, array in bias_constants(layer, code, accelerator).items():
+            names[buffer] = self._constant(f"{buffer} of {name}", array)
         if layer.fold is None:
             names["inp"] = self._read(layer.data)
         else:
             names["inp"] = f"tensor {layer.data} folded for {layer.node.name}"
             self.lives[names["inp"]].last = self.now
-        code = layer_code(layer, placement.schedule.knobs, accelerator)
         if layer.residual:
             block = identity_block(layer.residual_shift, accelerator)
             names["identity"] = f"identity of {int(block.max())}"

@@ -12,7 +12,7 @@ from dataclasses import replace
 from hilt.network.band_layers import placed_layer
 from hilt.network.graph import Graph
 from hilt.network.layers import NotOnVtaError, VtaLayer, folded, with_taps
-from hilt.network.lower_layer import lowered_bias
+from hilt.network.lower_layer import lowered_bias, multiplies_bias
 from hilt.schedule import Conv2d, bound_cycles
 from hilt.schedule.fused import SKIP_SHIFTS
 from hilt.schedule.onnx_model import Layer, Network
@@ -28,6 +28,8 @@ def tuned_form(layer: VtaLayer, accelerator: Accelerator) -> Conv2d:
         epilogue = "skip" if layer.residual_shift <= SKIP_SHIFTS["skip"] else "shifted_skip"
     else:
         epilogue = "bias" if lowered_bias(layer, accelerator) is None else "low_bias"
+    if multiplies_bias(layer, accelerator):
+        epilogue = f"product_{epilogue.removeprefix('low_')}"
     return replace(layer.workload.schedule_shape, epilogue=epilogue)
 
 

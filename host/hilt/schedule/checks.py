@@ -50,7 +50,7 @@ def analyse(workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, Ar
     problem = TilingProblem.of(workload, accelerator)
     tiling = Tiling.of(problem, columns)
     if is_rows(columns):
-        return _rows_with_skip(analyse_rows(tiling, columns))
+        return _rows_in_form(analyse_rows(tiling, columns))
     threads = tiling.threads
 
     # A micro-op names its input, weight and accumulator elements, so each combination of the places where they lie has
@@ -78,7 +78,10 @@ def analyse(workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, Ar
     wgt = np.where(resident, problem.wgt_elements, tiling.wgt_elements * threads)
     needs = _needs(tiling, loops, wgt, uops, distance)
     if workload.has_skip:
-        needs = _with_skip(needs, SkipNeeds.of(tiling, tiling.inp_elements * threads, tiling.acc_places))
+        inputs = tiling.inp_elements * threads + workload.multiplies_bias
+        needs = _with_skip(needs, SkipNeeds.of(tiling, inputs, tiling.acc_places))
+    if workload.multiplies_bias:
+        needs = _with_products(needs, problem)
     return Analysis(tiling, loops, chosen, resident, distance, needs)
 
 
@@ -107,12 +110,20 @@ def _needs(tiling: Tiling, loops: LoopChoice, wgt: IntArray, uops: IntArray, dis
     }
 
 
-def _rows_with_skip(found: Analysis) -> Analysis:
-    plans = found.rows
-    if plans is None or not found.tiling.problem.workload.has_skip:
-        return found
-    skip = SkipNeeds.of(found.tiling, plans.inp_slots * plans.inp_box, plans.acc_slots)
-    return replace(found, needs=_with_skip(found.needs, skip))
+def _rows_in_form(found: Analysis) -> Analysis:
+    plans, problem, needs = found.rows, found.tiling.problem, found.needs
+    if plans is not None and problem.workload.has_skip:
+        inputs = plans.inp_slots * plans.inp_box + problem.workload.multiplies_bias
+        needs = _with_skip(needs, SkipNeeds.of(found.tiling, inputs, plans.acc_slots))
+    if problem.workload.multiplies_bias:
+        needs = _with_products(needs, problem)
+    return replace(found, needs=needs)
+
+
+def _with_products(needs: Needs, problem: TilingProblem) -> dict[Reason, tuple[IntArray, int]]:
+    """Return the needs with those of a bias made of products: an input, a weight block for each of channels."""
+    more = {Reason.INP_OVERFLOW: 1, Reason.WGT_OVERFLOW: problem.bias_elements, Reason.INSN_LIMIT: 1}
+    return {reason: (need + more.get(reason, 0), limit) for reason, (need, limit) in needs.items()}
 
 
 def _with_skip(needs: Needs, skip: SkipNeeds) -> dict[Reason, tuple[IntArray, int]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from hilt.schedule.bias_first import with_bias_first
+from hilt.schedule.bias_product import BIAS_BLOCKS, BIAS_INPUT, with_bias_product
 from hilt.schedule.chain import ChainLink, join
 from hilt.schedule.code import Code, code_of
 from hilt.schedule.reasons import Rejected
@@ -18,7 +19,7 @@ from hilt.schedule.workload import Conv2d
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.program import Program
 
-SKIP_SHIFTS = {"skip": 6, "shifted_skip": 7}
+SKIP_SHIFTS = {"skip": 6, "shifted_skip": 7, "product_skip": 6, "product_shifted_skip": 7}
 """Left shift of a trial's skip connection. Shifts up to 6 take the same instructions, higher ones also."""
 
 
@@ -44,8 +45,16 @@ def _fused(program: Program, workload: Conv2d, accelerator: Accelerator) -> Prog
         if workload.epilogue == "low_bias":
             code = with_bias_first(code, accelerator)
         elif workload.epilogue in SKIP_SHIFTS:
-            code = with_residual(code, SKIP_SHIFTS[workload.epilogue], accelerator)
+            spare = int(workload.multiplies_bias)
+            code = with_residual(code, SKIP_SHIFTS[workload.epilogue], accelerator, spare)
             sizes |= {RESIDUAL: sizes["out"], IDENTITY: accelerator.parameters.wgt_element_bytes}
     except Rejected as rejected:
         return rejected
+    if workload.multiplies_bias:
+        made = with_bias_product(code, accelerator)
+        if made is None:
+            return Rejected("wgt_overflow", "no input element or weight blocks are left for the bias")
+        code, element = made, accelerator.parameters.wgt_element_bytes
+        blocks = sizes["bias"] // accelerator.parameters.acc_element_bytes
+        sizes |= {BIAS_BLOCKS: blocks * element, BIAS_INPUT: accelerator.parameters.inp_element_bytes}
     return alone(code, sizes, accelerator)

@@ -29,16 +29,17 @@ def identity_block(shift: int, accelerator: Accelerator) -> NDArray[np.int8]:
     return (np.eye(accelerator.parameters.block, dtype=np.int64) << min(shift, _IDENTITY_SHIFT)).astype(np.int8)
 
 
-def with_residual(code: Code, shift: int, accelerator: Accelerator) -> Code:
+def with_residual(code: Code, shift: int, accelerator: Accelerator, spare: int = 0) -> Code:
     """Return `code` with buffers `residual`, packed as the output, and `identity` (`identity_block`).
 
-    `code` is a convolution's with a bias. Raises Rejected if its tiles leave no room for a residual on chip.
+    It leaves `spare` elements of the input buffer. `code` is a convolution's with a bias. Raises Rejected if its tiles
+    leave no room for a residual on chip.
     """
     tiles = output_tiles(code)
     identity = code.used(MemoryType.WGT)
     if identity >= accelerator.parameters.wgt_depth:
         raise Rejected("wgt_overflow", f"no block of {accelerator.parameters.wgt_depth} is left for the identity")
-    sources, size = _places(code, tiles, accelerator)
+    sources, size = _places(code, tiles, accelerator.parameters.inp_depth - spare)
     adder = _Adder(code, sources, size, shift)
     for tile in tiles:
         adder.add(tile)
@@ -50,10 +51,10 @@ def with_residual(code: Code, shift: int, accelerator: Accelerator) -> Code:
     return adder.code(identity, uops)
 
 
-def _places(code: Code, tiles: list[OutputTile], accelerator: Accelerator) -> tuple[list[int], int]:
-    """Return where in the input buffer pieces of the residual lie in turns, and the elements of the largest piece."""
+def _places(code: Code, tiles: list[OutputTile], depth: int) -> tuple[list[int], int]:
+    """Return where pieces of the residual lie in turns among `depth` inputs, and the elements of the largest piece."""
     first = code.used(MemoryType.INP)
-    room = accelerator.parameters.inp_depth - first
+    room = depth - first
     stores = np.concatenate([code.records[tile.stores] for tile in tiles])
     row = int(stores["x_size"].max())
     largest = int((stores["x_size"].astype(np.int64) * stores["y_size"]).max())

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.schedule.bias_first import LOWER
+from hilt.schedule.bias_product import BIAS_BLOCKS, BIAS_INPUT, bias_blocks, bias_input, largest_bias
 from hilt.schedule.fused import SKIP_SHIFTS
 from hilt.schedule.residual import IDENTITY, RESIDUAL, identity_block
 from hilt.schedule.workload import Conv2d
@@ -22,7 +23,8 @@ from hilt.vta.layout import pack_bias, pack_data, pack_weights
 class Tensors:
     """Packed as they lie in memory (HARDWARE.md section 5).
 
-    `inputs` by buffer name (`inp`, `wgt` int8; `bias` int32 if the workload has one; `residual` and `identity` int8
+    `inputs` by buffer name (`inp`, `wgt` int8; `bias` int32 if the workload has one, or `bias blocks` and `bias input`
+    int8; `residual` and `identity` int8
     of a skip connection), and the `expected` contents (int8) of buffer `out`, every element of it, padding included.
     """
 
@@ -38,6 +40,8 @@ def make_tensors(workload: Conv2d, accelerator: Accelerator, seed: int) -> Tenso
     """
     parameters = accelerator.parameters
     data, weights, bias, skip = _drawn(np.random.default_rng(seed), workload)
+    if bias is not None and workload.multiplies_bias:
+        bias = np.clip(bias, -largest_bias(accelerator), largest_bias(accelerator))
     if skip is not None:
         skip = _whole(skip, parameters.batch, parameters.block)
     groups = workload.block_groups(parameters.block)
@@ -54,7 +58,9 @@ def make_tensors(workload: Conv2d, accelerator: Accelerator, seed: int) -> Tenso
         clip=workload.clip,
         added=None if skip is None else skip.astype(np.int32) << SKIP_SHIFTS[str(workload.epilogue)],
     )
-    if bias is not None:
+    if bias is not None and workload.multiplies_bias:
+        inputs |= {BIAS_BLOCKS: bias_blocks(bias, accelerator), BIAS_INPUT: bias_input(accelerator)}
+    elif bias is not None:
         if workload.epilogue == "low_bias":
             bias = np.pad(bias, (0, -len(bias) % parameters.block)) - np.int32(LOWER << workload.shift)
         inputs["bias"] = pack_bias(bias, parameters)

@@ -9,7 +9,7 @@ _MOST_ELEMENTS = 1 << 31
 """Largest tensor in elements: half of the range of a VTA's 32-bit addresses."""
 
 
-EPILOGUES = ("bias", "low_bias", "skip", "shifted_skip")
+EPILOGUES = ("bias", "low_bias", "product_bias", "skip", "shifted_skip", "product_skip", "product_shifted_skip")
 """The forms in which a compiled network runs a convolution (hilt.schedule.fused)."""
 
 _OLDER_FIELDS = {"padding_behind": "padding_end", "stretch": "input_dilation"}
@@ -49,8 +49,9 @@ class Conv2d:
     epilogue: str | None = None
     """The form of a compiled network, one of EPILOGUES; None: the plain form.
 
-    `bias` adds the bias behind the sums. `low_bias` begins each tile with a bias below the clip. `skip` and
-    `shifted_skip` also add a tensor like the output, multiplied by a power of two up to 2^6, or a higher one.
+    `bias` adds the bias behind the sums. `low_bias` begins each tile with a bias below the clip. `product_bias` adds
+    products that are the bias. `skip` and `shifted_skip` also add a tensor like the output, multiplied by a power of
+    two up to 2^6, or a higher one; `product_skip` and `product_shifted_skip` are the same with products.
     """
 
     def __post_init__(self) -> None:
@@ -146,7 +147,12 @@ class Conv2d:
     @property
     def has_skip(self) -> bool:
         """Whether a tensor like the output is added to the sums."""
-        return self.epilogue in ("skip", "shifted_skip")
+        return self.epilogue is not None and self.epilogue.endswith("skip")
+
+    @property
+    def multiplies_bias(self) -> bool:
+        """Whether the bias is made of products."""
+        return self.epilogue is not None and self.epilogue.startswith("product")
 
     @property
     def plain(self) -> Conv2d:

@@ -39,8 +39,8 @@ def epilogues(text: str, user: User = User.HILT, checks: CheckLevel = CheckLevel
 
 def test_a_quantised_model_is_tuned_in_its_forms(models: dict[str, str]) -> None:
     found = epilogues(models["int8"])
-    assert found[0] == "low_bias"
-    assert found[1] in ("skip", "shifted_skip")
+    assert found[0] == "product_bias"
+    assert found[1] in ("product_skip", "product_shifted_skip")
     assert epilogues(models["int8"], checks=CheckLevel.STRICT) == found
 
 

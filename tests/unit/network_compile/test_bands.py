@@ -14,7 +14,7 @@ from hilt.network.bands import ANY, ZEROS, Bands
 from hilt.network.compile import compile_network
 from hilt.network.graph import Graph, GraphError, Node, Tensor
 from hilt.network.layers import NotOnVtaError, TiledLayer, VtaLayer
-from hilt.network.lower_layer import layer_bias, layer_code
+from hilt.network.lower_layer import bias_constants, layer_code
 from hilt.network.lower_tiles import tile_knobs
 from hilt.network.packed_layout import PackedLayout
 from hilt.network.reference import evaluate
@@ -25,6 +25,7 @@ from hilt.network.verify import compare, inside_of
 from hilt.network.window_layers import windowed
 from hilt.run_choices import Aim, SpaceName
 from hilt.schedule import Rejected, load_convolution, space_for
+from hilt.schedule.code import Code
 from hilt.schedule.fused import alone
 from hilt.schedule.residual import IDENTITY, identity_block
 from hilt.simulator.build import build
@@ -32,7 +33,7 @@ from hilt.simulator.device import DeviceStatus, MemoryModel
 from hilt.simulator.program_run import run_program
 from hilt.vta.accelerator import Accelerator, IsaRevision
 from hilt.vta.isa import Opcode
-from hilt.vta.layout import pack_bias, pack_weights
+from hilt.vta.layout import pack_weights
 from hilt.vta.parameters import VTAParameters
 from hilt_runtime import BundleError, Network, TargetError, layout, read_bundle
 
@@ -138,16 +139,17 @@ def run_schedules(graph: Graph, layer: VtaLayer | TiledLayer, accelerator: Accel
         return garbled(made, graph.tensors[tensor].shape)
 
     inputs = {buffer: packed(tensor) for buffer, tensor in layer.reads.items()}
-    inputs |= constants(layer, accelerator)
     shape = packing.shape(graph.tensors[layer.output].shape)
-    sizes = {buffer: array.nbytes for buffer, array in inputs.items()} | {"out": int(np.prod(shape))}
     library, ran = build(accelerator, "golden"), 0
     for knobs in some_knobs(layer, accelerator):
         try:
-            program = alone(layer_code(layer, knobs, accelerator), sizes, accelerator)
+            code = layer_code(layer, knobs, accelerator)
+            read = inputs | constants(layer, code, accelerator)
+            sizes = {buffer: array.nbytes for buffer, array in read.items()} | {"out": int(np.prod(shape))}
+            program = alone(code, sizes, accelerator)
         except Rejected:
             continue
-        run = run_program(library, program, inputs, max_cycles=1 << 30)
+        run = run_program(library, program, read, max_cycles=1 << 30)
         assert run.execution.status is DeviceStatus.DONE, knobs
         found = layout.unpack(run.output.view(np.int8).reshape(shape), graph.tensors[layer.output].shape)
         assert np.array_equal(found, tensors[layer.output]), knobs
@@ -169,14 +171,12 @@ def garbled(packed: NDArray[np.int8], shape: tuple[int, ...]) -> NDArray[np.int8
     return packed
 
 
-def constants(layer: VtaLayer | TiledLayer, accelerator: Accelerator) -> dict[str, NDArray[Any]]:
+def constants(layer: VtaLayer | TiledLayer, code: Code, accelerator: Accelerator) -> dict[str, NDArray[Any]]:
     if isinstance(layer, TiledLayer):
         return dict(layer.constants) or {IDENTITY: identity_block(0, accelerator)}
     parameters = accelerator.parameters
-    found: dict[str, NDArray[Any]] = {
-        "wgt": pack_weights(layer.weights, parameters),
-        "bias": pack_bias(layer_bias(layer, accelerator), parameters),
-    }
+    found: dict[str, NDArray[Any]] = {"wgt": pack_weights(layer.weights, parameters)}
+    found |= bias_constants(layer, code, accelerator)
     return found | ({IDENTITY: identity_block(layer.residual_shift, accelerator)} if layer.residual else {})
 
 

@@ -10,7 +10,7 @@ import pytest
 from hilt.network.compile import compile_network
 from hilt.network.graph import Graph
 from hilt.network.layers import VtaLayer, folded, layer_of, most_outputs
-from hilt.network.lower_layer import layer_bias, layer_code
+from hilt.network.lower_layer import bias_constants, layer_code
 from hilt.network.reference import evaluate
 from hilt.schedule import Rejected
 from hilt.schedule.fused import alone
@@ -18,7 +18,7 @@ from hilt.simulator.build import build
 from hilt.simulator.device import DeviceStatus
 from hilt.simulator.program_run import run_program
 from hilt.vta.isa import Opcode
-from hilt.vta.layout import pack_bias, pack_data, pack_weights
+from hilt.vta.layout import pack_data, pack_weights
 from hilt_runtime.layout import fold
 
 from .graphs import BATCHED, PYNQ, SMALL, Builder, target
@@ -57,7 +57,7 @@ def assert_exact(builder: Builder, graph: Graph, layer: VtaLayer, knobs: dict[st
     inputs = {
         "inp": read,
         "wgt": pack_weights(layer.weights, geometry),
-        "bias": pack_bias(layer_bias(layer, aim.accelerator), geometry),
+        **bias_constants(layer, code, aim.accelerator),
     }
     sizes = {name: array.nbytes for name, array in inputs.items()} | {"out": expected.nbytes}
     program = alone(code, sizes, aim.accelerator)

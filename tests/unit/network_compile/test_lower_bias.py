@@ -1,4 +1,4 @@
-"""Tiles that start with MIN of a lowered bias: fewer resets, the same integers, and no use where it would be wrong."""
+"""Biases as products, and tiles that start with MIN of a lowered bias: the same integers, where they are exact."""
 
 from __future__ import annotations
 
@@ -14,11 +14,16 @@ from hilt.network.lower_layer import layer_code, lowered_bias
 from hilt.network.reference import evaluate
 from hilt.network.simulated import SimulatedVta
 from hilt.network.verify import compare
-from hilt.vta.isa import Opcode
+from hilt.schedule import lower
+from hilt.schedule.bias_product import bias_blocks, bias_input, fits_product, largest_bias, with_bias_product
+from hilt.schedule.code import code_of
+from hilt.vta.isa import MemoryType, Opcode
 from hilt_runtime import Network, read_bundle
 
 from .graphs import BATCHED, PYNQ, SMALL, Builder, target
 
+TOO_LARGE = -(1 << 18)
+"""A bias that is no product, and lies below the clip's bounds."""
 KNOBS = {"tile_b": 1, "tile_h": 4, "tile_w": 16, "tile_ci": 1, "tile_co": 1, "oc_nthread": 1, "h_nthread": 2}
 
 
@@ -41,7 +46,7 @@ def resets(graph: Graph) -> tuple[int, bool]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("clip", [(0, 127), (-128, 127), (-5, 90)])
-@pytest.mark.parametrize("bias", [-30_000, 0, 30_000])
+@pytest.mark.parametrize("bias", [TOO_LARGE, -30_000, 0, 30_000, 1 << 18])
 @pytest.mark.parametrize("parameters", [PYNQ, SMALL, BATCHED])
 def test_the_integers_are_those_of_the_reference(bias: int, clip: tuple[int, int], parameters: str) -> None:
     builder, graph = one_convolution(bias, clip)
@@ -56,8 +61,42 @@ def test_the_integers_are_those_of_the_reference(bias: int, clip: tuple[int, int
 
 
 def test_only_the_first_tile_of_each_place_is_reset() -> None:
-    _, graph = one_convolution(0, (0, 127))
+    _, graph = one_convolution(TOO_LARGE, (0, 127))
     assert resets(graph) == (2, True)
+
+
+@pytest.mark.parametrize("largest", [0, 63, 64, 127 * 127, 1 << 30])
+@pytest.mark.parametrize("parameters", [PYNQ, SMALL, BATCHED])
+def test_products_of_weights_and_the_input_are_the_bias(largest: int, parameters: str) -> None:
+    accelerator = target(parameters).accelerator
+    most = min(largest, largest_bias(accelerator))
+    drawn = np.random.default_rng(5).integers(-most, most + 1, 3 * accelerator.parameters.block - 2)
+    bias = np.append(drawn, (most, -most)).astype(np.int32)
+    assert fits_product(bias, 4 * accelerator.parameters.block, accelerator)
+    for lanes in bias_input(accelerator).astype(np.int64):
+        assert np.array_equal((bias_blocks(bias, accelerator) @ lanes).ravel(), bias)
+
+
+def test_a_bias_that_is_too_large_or_of_few_pixels_is_no_product() -> None:
+    accelerator = target(PYNQ).accelerator
+    most = largest_bias(accelerator)
+    assert fits_product(np.array([-most], np.int32), 64, accelerator)
+    assert not fits_product(np.array([most + 1], np.int32), 64, accelerator)
+    assert not fits_product(np.array([-(1 << 31)], np.int32), 64, accelerator)
+    assert not fits_product(np.array([1], np.int32), 63, accelerator)
+
+
+def test_a_bias_that_finds_no_room_on_chip_is_no_product() -> None:
+    _, graph = one_convolution(0, (0, 127))
+    accelerator = target(SMALL).accelerator
+    layer = layer_of(graph, graph.nodes[0], accelerator)
+    assert isinstance(layer, VtaLayer)
+    code = code_of(lower(layer.workload, {**KNOBS, "loop_order": 1}, accelerator), accelerator)
+    loads = (code.records["opcode"] == Opcode.LOAD) & (code.records["memory_type"] == MemoryType.INP)
+    full = accelerator.parameters.inp_depth - code.used(MemoryType.INP)
+    assert with_bias_product(code, accelerator) is not None
+    code.records["sram_base"][loads] += full
+    assert with_bias_product(code, accelerator) is None
 
 
 @pytest.mark.slow
@@ -71,7 +110,7 @@ def test_a_bias_above_the_clips_bounds_keeps_its_resets_and_is_exact() -> None:
 
 
 def test_a_layer_that_does_not_shift_keeps_its_resets() -> None:
-    _, graph = one_convolution(0, (0, 127))
+    _, graph = one_convolution(TOO_LARGE, (0, 127))
     node = replace(graph.nodes[0], attributes={**graph.nodes[0].attributes, "shift": [0]})
     graph = replace(graph, nodes=(node,))
     assert resets(graph) == (24, False)

@@ -26,9 +26,10 @@ OTHERS = {**KNOBS, "tile_h": 2, "h_nthread": 1}
 
 
 def four_forms() -> Builder:
-    """Four convolutions of one shape: a low bias, a high one, two skip connections of different scales."""
+    """Four convolutions of one shape: a bias far below the clip, one above it, two skips of different scales."""
     builder = Builder((1, 16, 8, 8))
     first = builder.conv("x", 16, clip=[0, 127])
+    builder.constants["conv0.b"][:] = -1 << 18
     second = builder.conv(first, 16, clip=[0, 127])
     builder.constants["conv1.b"][:] = 1 << 20
     third = builder.conv(second, 16, residual=first, residual_shift=5)
@@ -48,7 +49,7 @@ def form(graph: Graph, number: int) -> Conv2d:
 
 @pytest.mark.slow
 @pytest.mark.rtl
-@pytest.mark.parametrize("number", range(4), ids=["low_bias", "bias", "skip", "shifted_skip"])
+@pytest.mark.parametrize("number", range(4), ids=["low_bias", "bias", "product_skip", "product_shifted_skip"])
 def test_a_trials_cycles_are_those_of_the_layer_in_the_compiled_network(
     number: int, request: pytest.FixtureRequest
 ) -> None:
@@ -87,8 +88,8 @@ def test_layers_of_one_shape_and_form_are_one_workload() -> None:
     assert [(each.workload, each.nodes) for each in found.layers] == [
         (f"{shape}low_bias", ["conv0"]),
         (f"{shape}bias", ["conv1"]),
-        (f"{shape}skip", ["conv2"]),
-        (f"{shape}shifted_skip", ["conv3"]),
+        (f"{shape}product_skip", ["conv2"]),
+        (f"{shape}product_shifted_skip", ["conv3"]),
     ]
     assert [each.macs for each in found.layers] == [8 * 8 * 16 * 16 * 9] * 4
     assert found.others == {}

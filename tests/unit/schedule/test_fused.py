@@ -57,7 +57,7 @@ def test_every_output_element_is_right(epilogue: str, parameters: str) -> None:
     assert ran >= 2
 
 
-@pytest.mark.parametrize("epilogue", ["skip", "shifted_skip"])
+@pytest.mark.parametrize("epilogue", EPILOGUES[2:])
 @pytest.mark.parametrize("parameters", PARAMETERS)
 def test_the_verdict_knows_what_a_skip_takes(epilogue: str, parameters: str) -> None:
     accelerator = of(parameters)
@@ -114,7 +114,7 @@ def test_the_record_of_a_plain_workload_is_that_of_older_stores() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"epilogue": "gelu"}, "epilogue 'gelu' is none of bias, low_bias, skip, shifted_skip"),
+        ({"epilogue": "gelu"}, "epilogue 'gelu' is none of bias, low_bias, product_bias, skip"),
         ({"epilogue": "skip", "bias": False}, "epilogue skip needs bias=1"),
         ({"epilogue": "low_bias", "shift": 0}, "needs a shift of at least 1"),
     ],

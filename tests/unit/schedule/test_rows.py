@@ -17,6 +17,7 @@ from hilt.schedule.loop_nest import KINDS
 from hilt.schedule.rows.choices import FoldedLoop, Keep
 from hilt.schedule.rows.plans import RowPlans
 from hilt.schedule.traffic import traffic
+from hilt.schedule.workload import EPILOGUES
 from hilt.simulator.build import build
 from hilt.simulator.device import DeviceStatus
 from hilt.simulator.program_run import run_program
@@ -109,7 +110,7 @@ def test_any_small_convolution(workload: Conv2d, accelerator: Accelerator, seed:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("epilogue", ["bias", "low_bias", "skip", "shifted_skip"])
+@pytest.mark.parametrize("epilogue", EPILOGUES)
 def test_the_forms_of_compiled_networks_are_exact(epilogue: str) -> None:
     workload = Conv2d("", 1, 32, 10, 9, 40, (3, 3), padding=(1, 1), bias=True, epilogue=epilogue)
     for knobs in accepted(workload, PUBLIC, 5, seed=2):
