@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For finding faults in the RTL: assertions, the rules of AXI at every port, random initial values, VCD traces (FST needs
-// the headers of lz4 and zlib).
+// For finding faults in the RTL: assertions, the rules of AXI at every port, random initial values.
 -O2
 --x-assign unique
 --x-initial unique
 --assert
---trace-vcd
---trace-structs
+-CFLAGS -DVTA_ASSERTIONS=1
 --top-module vta_top
 --prefix Vvta_top
 -Wno-fatal

@@ -22,12 +22,8 @@
 
 #include "verilated_cov.h"
 #endif
-#if VM_TRACE_FST
+#if VM_TRACE
 #include "verilated_fst_c.h"
-using Trace = VerilatedFstC;
-#elif VM_TRACE
-#include "verilated_vcd_c.h"
-using Trace = VerilatedVcdC;
 #endif
 
 // Verilator's own, which its Vvta_top calls.
@@ -54,7 +50,7 @@ void lower_clock(Vvta_top &top, Root *, long) {
 
 // The steps after the edge if no input changed since the last evaluation, which has settled the inputs' effects.
 // Of triggers this design has one, the rising clock. False where this Verilator calls it otherwise, or there are more.
-// Assertions sample their values in the evaluation that this saves: a build with --assert traces, which does without it.
+// Assertions sample their values in the evaluation that this saves: a build with --assert does without it, as traces do.
 template <typename Root>
 auto only_edge(Root *root, int)
     -> decltype(root->__VnbaTriggered[0] = 1, root->__Vtrigprevexpr___TOP__clk__0, bool()) {
@@ -94,7 +90,7 @@ struct vta_device {
   std::unique_ptr<vta::MemoryPorts> ports_;
   bool inputs_changed_ = true;  // since the last evaluation
 #if VM_TRACE
-  std::unique_ptr<Trace> trace_;
+  std::unique_ptr<VerilatedFstC> trace_;
   std::string trace_path_;
 #endif
 
@@ -225,15 +221,15 @@ void vta_device::tick() {
 
 void vta_device::rising_edge() {
   Vvta_top &top = *top_;
+#if VM_TRACE || VTA_ASSERTIONS
+  for (const int level : {0, 1}) {
+    top.clk = level;
+    top.eval();
 #if VM_TRACE
-  top.clk = 0;
-  top.eval();
-  if (trace_) trace_->dump(context_->time());
-  context_->timeInc(1);
-  top.clk = 1;
-  top.eval();
-  if (trace_) trace_->dump(context_->time());
-  context_->timeInc(1);
+    if (trace_) trace_->dump(context_->time());
+#endif
+    context_->timeInc(1);
+  }
 #else
   if (!inputs_changed_ && only_edge(top.rootp, 0)) return;
   lower_clock(top, top.rootp, 0);
@@ -291,7 +287,7 @@ int vta_device::trace(const char *path) {
   trace_.reset();
   trace_path_ = path == nullptr ? "" : path;
   if (path == nullptr) return 0;
-  trace_ = std::make_unique<Trace>();
+  trace_ = std::make_unique<VerilatedFstC>();
   top_->trace(trace_.get(), 99);
   trace_->open(path);
   return trace_->isOpen() ? 0 : VTA_BAD_ARGUMENT;

@@ -84,9 +84,9 @@ int vta_step(vta_device *device, uint64_t max_cycles, uint64_t *ran);
 
 void vta_read_counters(vta_device *device, vta_counters *counters);
 
-/* Only in libraries of the Verilated RTL. From now on (and from the next vta_reset on) writes a waveform to `path` (FST in
- * profile trace, VCD in debug), or with NULL no more. VTA_BAD_ARGUMENT where the library was built without traces (profile
- * fast) or the file cannot be had. */
+/* Only in libraries of the Verilated RTL. From now on (and from the next vta_reset on) writes a waveform to `path` (FST),
+ * or with NULL no more. VTA_BAD_ARGUMENT where the library was built without traces (each profile but trace) or the file
+ * cannot be had. */
 int vta_trace(vta_device *device, const char *path);
 
 #ifdef __cplusplus

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hilt.simulator.build import build
+from hilt.simulator.build import quick_build
 from hilt.simulator.device import MemoryModel, SimulatedDevice
 from hilt.simulator.driver import Execution, execute
 from hilt.simulator.twin import PlacedProgram, Twin
@@ -38,7 +38,7 @@ def run_beside_twin(
         AssertionError: Status, fault, cycles or a counter differ from the twin's.
     """
     timing = memory or MemoryModel()
-    with SimulatedDevice(build(accelerator, "rtl"), replace(timing, base=BASE, bytes=MEMORY_BYTES)) as device:
+    with SimulatedDevice(quick_build(accelerator, "rtl"), replace(timing, base=BASE, bytes=MEMORY_BYTES)) as device:
         device.write_memory(INSN, program)
         device.write_memory(UOP_POOL, micro_ops)
         if data is not None:

@@ -16,7 +16,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
-from hilt.simulator.build import build
+from hilt.simulator.build import build, quick_build
 from hilt.simulator.device import MemoryModel
 from hilt.simulator.twin import Twin
 from tests.rtl.compare_models import explain, memory_timing, on_library
@@ -36,7 +36,7 @@ AT_ONCE = 50
 def compare(variant: str, seeds: range) -> str | None:
     """Run the programs of these seeds; return the first difference, or None."""
     accelerator = BUILDS[variant]
-    rtl, golden = build(accelerator, "rtl"), on_library(build(accelerator, "golden"))
+    rtl, golden = quick_build(accelerator, "rtl"), on_library(build(accelerator, "golden"))
     for seed in seeds:
         timing = memory_timing(seed)
         problem = explain(accelerator, seed, PROGRAM, on_library(rtl, **timing), golden)
@@ -52,7 +52,7 @@ def twin_differences(variant: str, seed: int) -> list[str]:
     accelerator = BUILDS[variant]
     program = random_program(accelerator, seed, PROGRAM)
     memory = MemoryModel(**memory_timing(seed))
-    return random_differences(build(accelerator, "rtl"), Twin(accelerator), program, memory)
+    return random_differences(quick_build(accelerator, "rtl"), Twin(accelerator), program, memory)
 
 
 def compare_all(pool: ProcessPoolExecutor, variant: str, instructions: int, first_seed: int) -> str | None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hilt.simulator.build import Form, build
+from hilt.simulator.build import Form, quick_build
 from hilt.simulator.device import DeviceStatus
 from hilt.vta.isa import MemoryType
 from tests.rtl.assembly import DATA, RESULT, UOP_POOL, Fields, finish, gemm, load, micro_ops, run, store
@@ -39,7 +39,7 @@ def left_by(form: Form, loads: list[Fields]) -> NDArray[np.int8]:
         DATA: MEMORY.tobytes(),
         ONES: np.eye(BLOCK, dtype=np.int8).tobytes(),
     }
-    library: Path = build(FOUR, form)
+    library: Path = quick_build(FOUR, form)
     finished = run(library, FOUR, program, pieces)
     assert finished.execution.status is DeviceStatus.DONE, finished.execution
     return finished.read(RESULT, 2 * ELEMENT).view(np.int8).reshape(2, LANES, BLOCK)

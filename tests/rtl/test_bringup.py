@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hilt.simulator.build import build
+from hilt.simulator.build import quick_build
 from hilt.simulator.device import Counters, DeviceStatus, MemoryModel, SimulatedDevice
 from hilt.simulator.driver import Fault, execute
 from hilt.vta.isa import AluOpcode, MemoryType
@@ -46,7 +46,7 @@ SLACK = 16  # cycles that an instruction may take beside its work and one memory
 
 @pytest.fixture(scope="module")
 def rtl() -> Path:
-    return build(A, "rtl")
+    return quick_build(A, "rtl")
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_cycles_of_a_micro_op(hazards: str, name: str, interlock: float, none: f
     cycles_each = interlock if hazards == "interlock" else none
 
     def busy(count: int) -> int:
-        with SimulatedDevice(build(accelerator, "rtl"), MEMORY) as device:
+        with SimulatedDevice(quick_build(accelerator, "rtl"), MEMORY) as device:
             device.write_memory(UOP_POOL, micro_ops(accelerator, (0, 0, 0), (0, 2047, 0)))
             uops = load(MemoryType.UOP, 0, UOP_POOL // 4, 1, 2)
             loads = run(device, [uops, finish()]).compute.busy
@@ -232,7 +232,7 @@ def test_a_stage_waits_while_a_token_queue_is_full(device: SimulatedDevice) -> N
 def test_a_store_pushes_its_token_when_the_memory_has_the_data(device: SimulatedDevice) -> None:
     device.memory[RESULT : RESULT + 16] = 0xFF
     slow = replace(MEMORY, write_latency=500)
-    with SimulatedDevice(build(A, "rtl"), slow) as patient:
+    with SimulatedDevice(quick_build(A, "rtl"), slow) as patient:
         counters = run(patient, [store(0, RESULT // 16, 1, 1, push_prev=1), finish(pop_next=1)])
     assert counters.cycles > 500
 
@@ -429,7 +429,7 @@ def test_updates_of_one_accumulator(hazards: str, distance: int, lost: bool) -> 
         store(0, RESULT // 16, 1, 1, pop_prev=1, push_prev=1),
         finish(pop_next=1),
     ]
-    with SimulatedDevice(build(accelerator, "rtl"), MEMORY) as device:
+    with SimulatedDevice(quick_build(accelerator, "rtl"), MEMORY) as device:
         device.write_memory(UOP_POOL, micro_ops(accelerator, *uops))
         device.write_memory(DATA, np.ones(16, dtype=np.int8))
         device.write_memory(DATA + 0x1000, np.ones(256, dtype=np.int8))

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hilt.simulator.build import build
+from hilt.simulator.build import quick_build
 from hilt.simulator.device import DeviceStatus, MemoryModel, SimulatedDevice
 from hilt.simulator.driver import Fault, execute
 from hilt.vta.accelerator import Accelerator
@@ -134,7 +134,7 @@ def test_any_clamps_in_a_row(seed: int) -> None:
 def test_a_stage_that_is_started_for_one_instruction_joins_none() -> None:
     """Compute without auto restart: each start is one instruction of a chain."""
     program = [load(MemoryType.UOP, 0, UOP_POOL // 4, 1, 1), *chain(SHR, MAX, MIN), finish()]
-    with SimulatedDevice(build(PYNQ, "rtl"), MemoryModel(BASE, MEMORY_BYTES)) as device:
+    with SimulatedDevice(quick_build(PYNQ, "rtl"), MemoryModel(BASE, MEMORY_BYTES)) as device:
         device.write_memory(INSN, words(PYNQ, program))
         for register, value in (
             (Register.INSN_COUNT, len(program)),
@@ -164,7 +164,7 @@ def test_an_index_past_the_accumulator_stops_the_first_before_the_second_begins(
     """
     faulty = chain(ADD, MAX, dst_factor_out=(2048 - COLUMNS) // 3 + 1)
     show = words(PYNQ, [store(0, RESULT // 16, 1, 2048, push_prev=1), finish(pop_next=1)])
-    with SimulatedDevice(build(PYNQ, "rtl"), MemoryModel(BASE, MEMORY_BYTES)) as device:
+    with SimulatedDevice(quick_build(PYNQ, "rtl"), MemoryModel(BASE, MEMORY_BYTES)) as device:
         program = words(PYNQ, [load(MemoryType.UOP, 0, UOP_POOL // 4, 1, 1), *faulty, finish()])
         device.write_memory(INSN, program)
         execution = execute(device, INSN, len(program), 100_000)

@@ -7,7 +7,7 @@ from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from hilt.schedule import Conv2d, Rejected, lower, make_tensors, space_for
-from hilt.simulator.build import build
+from hilt.simulator.build import quick_build
 from hilt.simulator.device import DeviceStatus
 from hilt.simulator.program_run import run_program
 from tests.rtl.variants import IN_EACH_RUN, VARIANTS
@@ -17,7 +17,7 @@ from tests.unit.schedule.cases import describe, small_convolutions
 @pytest.mark.parametrize("variant", IN_EACH_RUN)
 def test_any_small_convolution(variant: str) -> None:
     accelerator = VARIANTS[variant]
-    library = build(accelerator, "rtl")
+    library = quick_build(accelerator, "rtl")
 
     # Without the phase of shrinking a failure costs no more than a pass.
     @seed(14)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hilt.simulator.build import Form, build
+from hilt.simulator.build import Form, quick_build
 from hilt.simulator.device import DeviceStatus, MemoryModel, SimulatedDevice
 from hilt.simulator.driver import Fault, execute
 from hilt.vta.isa import AluOpcode, MemoryType, Opcode
@@ -182,7 +182,7 @@ PROGRAMS: dict[str, tuple[list[Fields], tuple[int, int, int], Fault]] = {
 def test_is_reported_with_code_and_address(form: Form, name: str) -> None:
     instructions, uop, expected = PROGRAMS[name]
     never = finish(pop_next=1)  # so that it is the fault that ends the run
-    finished = run(build(A, form), A, [*instructions, never], {UOP_POOL: micro_ops(A, uop)})
+    finished = run(quick_build(A, form), A, [*instructions, never], {UOP_POOL: micro_ops(A, uop)})
     assert finished.execution.status is DeviceStatus.FAULT
     assert finished.execution.fault == expected
 
@@ -205,7 +205,7 @@ def test_the_first_illegal_instruction_is_reported_with_its_number(
     accelerator = VARIANTS[variant]
     program = words(accelerator, [gemm(0, 0), gemm(0, 0), finish(), finish(), finish()])
     program[2] = program[3] = illegal
-    finished = run(build(accelerator, form), accelerator, program)
+    finished = run(quick_build(accelerator, form), accelerator, program)
     assert finished.execution.status is DeviceStatus.FAULT
     assert finished.execution.fault == Fault(FaultCode.ILLEGAL_INSTRUCTION, 2)
 
@@ -214,12 +214,12 @@ def test_the_first_illegal_instruction_is_reported_with_its_number(
 def test_an_illegal_store_is_reported_though_an_illegal_instruction_of_compute_waits_before_it(form: Form) -> None:
     program = words(A, [gemm(0, 0), store(0, RESULT // 16, 1, 1), fill_table(0, 17), finish(pop_next=1)])
     program[0] = (5 | 1 << 3, 0)  # its token never comes
-    assert run(build(A, form), A, program).execution.fault == Fault(FaultCode.ILLEGAL_INSTRUCTION, 2)
+    assert run(quick_build(A, form), A, program).execution.fault == Fault(FaultCode.ILLEGAL_INSTRUCTION, 2)
 
 
 @pytest.mark.parametrize("form", ["golden", "rtl"])
 def test_instructions_outside_the_memory_are_a_bus_error(form: Form) -> None:
-    with SimulatedDevice(build(A, form), MemoryModel(BASE, MEMORY_BYTES)) as device:
+    with SimulatedDevice(quick_build(A, form), MemoryModel(BASE, MEMORY_BYTES)) as device:
         execution = execute(device, END - 32, 5, 100_000)
     assert execution.fault == Fault(FaultCode.DECERR, END)
 
@@ -237,7 +237,7 @@ def test_a_soft_reset_makes_it_run_again_with_its_buffers_as_they_were(form: For
             finish(pop_next=1),
         ],
     )
-    with SimulatedDevice(build(A, form), MemoryModel(BASE, MEMORY_BYTES)) as device:
+    with SimulatedDevice(quick_build(A, form), MemoryModel(BASE, MEMORY_BYTES)) as device:
         device.write_memory(DATA, values)
         device.write_memory(UOP_POOL, micro_ops(A, (3, 3, 0)))
         device.write_memory(INSN, words(A, [load(MemoryType.ACC, 3, DATA // 64, 1, 1), gemm(8191, 8193), finish()]))
@@ -263,4 +263,4 @@ def test_a_block_of_nothing_is_no_mistake_wherever_it_is(form: Form) -> None:
         gemm(8191, 9000, 0, 9),
         finish(),
     ]
-    assert run(build(A, form), A, instructions).execution.status is DeviceStatus.DONE
+    assert run(quick_build(A, form), A, instructions).execution.status is DeviceStatus.DONE

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from hilt.simulator.build import build
+from hilt.simulator.build import build, quick_build
 from hilt.simulator.device import DeviceStatus, MemoryModel
 from hilt.simulator.driver import Execution
 from hilt.simulator.twin import Twin
@@ -159,7 +159,7 @@ def _compare(accelerator: Accelerator, instructions: list[Fields], **timing: Any
 def _random(accelerator: Accelerator, seed: int, *, faulty: bool) -> DeviceStatus:
     """Compare the RTL with the golden model and the twin; return how the program ends."""
     program = ResetProgram(accelerator, seed, faulty=faulty)
-    rtl = program.run(build(accelerator, "rtl"))
+    rtl = program.run(quick_build(accelerator, "rtl"))
     assert difference(rtl, program.run(build(accelerator, "golden"))) is None, seed
     assert differences(rtl[0], Twin(accelerator), program.placed, MemoryModel(0, MEMORY)) == [], seed
     return rtl[0].status

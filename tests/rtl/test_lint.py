@@ -10,7 +10,8 @@ import pytest
 
 from hilt import paths
 from hilt.simulator import toolchain
-from hilt.simulator.build import BuildError, build
+from hilt.simulator.build import build
+from hilt.simulator.compilation import BuildError
 from hilt.vta.accelerator import Accelerator, IsaRevision, ParameterError, VTAParameters, load_parameters
 from tests.rtl.variants import WIDE_VARIANTS
 

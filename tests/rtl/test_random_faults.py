@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hilt.simulator.build import Form, build
+from hilt.simulator.build import Form, quick_build
 from hilt.simulator.device import DeviceStatus, MemoryModel, SimulatedDevice
 from hilt.simulator.driver import Fault, execute
 from hilt.vta.isa import UOP, AluOpcode, MemoryType, encode_uops
@@ -166,7 +166,7 @@ def _interpret(device: SimulatedDevice, interpreter: NumpyInterpreter, program: 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_random_indices(form: Form, seed: int) -> None:
     generator = np.random.default_rng(seed)
-    with SimulatedDevice(build(A, form), MemoryModel(BASE, MEMORY_BYTES)) as device:
+    with SimulatedDevice(quick_build(A, form), MemoryModel(BASE, MEMORY_BYTES)) as device:
         device.write_memory(DATA, generator.integers(-128, 128, 0x2_0000, dtype=np.int8))
         interpreter = _Interpreter(A, BASE, device.memory.copy())
         codes = [_run(device, interpreter, generator) for _ in range(PROGRAMS)]

@@ -11,7 +11,7 @@ import pytest
 
 from hilt.schedule import load_convolution, lower
 from hilt.schedule.bounds import bound_cycles
-from hilt.simulator.build import build
+from hilt.simulator.build import quick_build
 from hilt.simulator.device import Counters, DeviceStatus, MemoryModel, SimulatedDevice
 from hilt.simulator.driver import Execution, Fault, execute
 from hilt.simulator.twin import PlacedProgram, Twin
@@ -35,7 +35,7 @@ INPUTS = load(MemoryType.INP, 0, DATA // 16, 1, 2048, push_next=1)
 
 @pytest.fixture(scope="module")
 def rtl() -> Path:
-    return build(FOUR, "rtl")
+    return quick_build(FOUR, "rtl")
 
 
 @pytest.fixture

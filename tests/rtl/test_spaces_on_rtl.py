@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hilt.schedule import load_workload, lower, make_tensors, space_for, verdicts
-from hilt.simulator.build import build
+from hilt.simulator.build import quick_build
 from hilt.simulator.device import DeviceStatus
 from hilt.simulator.program_run import run_program
 from hilt.vta.accelerator import Accelerator, load_parameters
@@ -31,7 +31,7 @@ WORKLOADS = {
 @pytest.mark.parametrize("text", WORKLOADS.values(), ids=WORKLOADS)
 def test_strict_is_right_without_interlock(text: str, kind: str) -> None:
     workload = load_workload(text)
-    library = build(WITHOUT_INTERLOCK, "rtl")
+    library = quick_build(WITHOUT_INTERLOCK, "rtl")
     space = space_for(workload, WITHOUT_INTERLOCK, orders=4, kind=kind)  # type: ignore[arg-type]
     generator = np.random.default_rng(11)
     indices = space.sample(3000, generator)

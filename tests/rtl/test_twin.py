@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hilt.schedule import Rejected, load_workload, lower, space_for
-from hilt.simulator.build import build
+from hilt.simulator.build import quick_build
 from hilt.simulator.device import MemoryModel, SimulatedDevice, SimulatorError
 from hilt.simulator.driver import execute
 from hilt.simulator.twin import PREDICTION, PlacedProgram, Twin, TwinStatus
@@ -61,7 +61,7 @@ INSTRUCTIONS = 60
 @pytest.mark.parametrize("variant", IN_EACH_RUN)
 def test_random_programs_take_the_very_cycles(variant: str) -> None:
     accelerator = VARIANTS[variant]
-    library, twin = build(accelerator, "rtl"), Twin(accelerator)
+    library, twin = quick_build(accelerator, "rtl"), Twin(accelerator)
     for seed in range(RANDOM_PROGRAMS.get(variant, len(MEMORIES))):
         name, memory = list(MEMORIES.items())[seed % len(MEMORIES)]
         program = random_program(accelerator, seed, INSTRUCTIONS)
@@ -78,7 +78,7 @@ def test_a_block_of_32_takes_the_very_cycles_and_computes_the_same() -> None:
 
 def test_random_programs_without_interlock() -> None:
     plain = replace(PYNQ, window=False)  # a window needs the interlock
-    library, twin = build(WITHOUT_INTERLOCK, "rtl"), Twin(WITHOUT_INTERLOCK)
+    library, twin = quick_build(WITHOUT_INTERLOCK, "rtl"), Twin(WITHOUT_INTERLOCK)
     for seed in range(6):
         assert random_differences(library, twin, random_program(plain, seed, INSTRUCTIONS), MemoryModel()) == [], seed
 
@@ -100,7 +100,7 @@ def _schedules(count: int, longest: int) -> list[Program]:
 
 
 def test_schedules_take_the_very_cycles() -> None:
-    library, twin = build(PYNQ, "rtl"), Twin(PYNQ)
+    library, twin = quick_build(PYNQ, "rtl"), Twin(PYNQ)
     memories = [MemoryModel(), MemoryModel(bandwidth=(3, 1)), MemoryModel(read_latency=11, jitter=40, seed=2)]
     for number, program in enumerate(_schedules(12, 120_000)):
         assert schedule_differences(library, twin, program, memories[number % 3]) == [], number
@@ -186,7 +186,7 @@ def test_loads_that_end_past_their_buffer(first: int) -> None:
     pads = {"y_pad_0": 1, "y_pad_1": 2, "x_pad_0": 3, "x_pad_1": 2}
     instructions = [load(MemoryType.INP, first, DATA // 16, 3, 5, **pads, push_next=1), finish(pop_prev=1)]
     encoded = words(PYNQ, instructions)
-    with SimulatedDevice(build(PYNQ, "rtl"), MemoryModel(BASE, MEMORY_BYTES)) as device:
+    with SimulatedDevice(quick_build(PYNQ, "rtl"), MemoryModel(BASE, MEMORY_BYTES)) as device:
         device.write_memory(INSN, encoded)
         execution = execute(device, INSN, len(encoded), 100_000)
     prediction = Twin(PYNQ).predict([PlacedProgram(encoded, np.zeros((0, 1), np.uint32), INSN)], MemoryModel())[0]
@@ -224,7 +224,7 @@ def test_the_timeline_agrees_with_the_counters() -> None:
 
 @pytest.mark.parametrize("offset", [256, 3840])
 def test_bursts_are_cut_where_buffers_lie(offset: int) -> None:
-    library, twin = build(PYNQ, "rtl"), Twin(PYNQ)
+    library, twin = quick_build(PYNQ, "rtl"), Twin(PYNQ)
     for program in _schedules(2, 100_000):
         assert schedule_differences(library, twin, program, MemoryModel(), offset) == []
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hilt.cli.main import run as hilt
-from hilt.simulator.build import Form, build
+from hilt.simulator.build import Form, quick_build
 from hilt.simulator.device import MemoryModel, SimulatedDevice, SimulatorError
 from tests.rtl.assembly import BASE, finish, words
 from tests.rtl.variants import VARIANTS
@@ -69,7 +69,7 @@ def test_impossible_arguments_are_refused(program: Path, tmp_path: Path, capsys:
 def test_a_model_without_traces_says_so_and_leaves_the_file_as_it_was(tmp_path: Path, form: Form) -> None:
     (tmp_path / "run.fst").write_bytes(b"of an earlier run")
     with (
-        SimulatedDevice(build(VARIANTS["pynq A"], form), MemoryModel(BASE, 1 << 20)) as device,
+        SimulatedDevice(quick_build(VARIANTS["pynq A"], form), MemoryModel(BASE, 1 << 20)) as device,
         pytest.raises(SimulatorError, match="built without traces"),
     ):
         device.trace(tmp_path / "run.fst")

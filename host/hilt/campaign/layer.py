@@ -18,7 +18,7 @@ from hilt.engine.run_spec import RunTask
 from hilt.engine.tuner_calls import TunerCalls
 from hilt.measure import Measurer
 from hilt.schedule.onnx_model import Layer
-from hilt.simulator.build import BuildError
+from hilt.simulator.compilation import BuildError
 from hilt.simulator.device import SimulatorError
 from hilt.simulator.toolchain import MissingToolError
 from hilt.store import Run, RunState, Store

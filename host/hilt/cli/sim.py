@@ -14,7 +14,8 @@ from hilt.cli.files import check_folder, replaceable
 from hilt.cli.formatting import print_json
 from hilt.cli.prose import say_text
 from hilt.cli.work import CommandWork
-from hilt.simulator.build import BuildError, build
+from hilt.simulator.build import Form, build, quick_build
+from hilt.simulator.compilation import BuildError
 from hilt.simulator.device import DeviceStatus, MemoryModel, SimulatorError
 from hilt.simulator.driver import Execution
 from hilt.simulator.image_run import Dump, Image, ImageError, memory_for, read_image, run_images
@@ -101,7 +102,8 @@ def sim(
         if waves is not None:
             _check_waves(waves, device)
         with CommandWork(_COMPILING[device]) as work:
-            library = build(accelerator, device.value, "trace" if waves is not None else "fast")
+            form: Form = device.value
+            library = build(accelerator, form, "trace") if waves is not None else quick_build(accelerator, form)
             work.begin(f"running {place[1]:,} instructions")
             execution = run_images(library, accelerator, images, place, dumps, model, max_cycles, waves)
     except (ImageError, ParameterError, FieldOverflowError, SimulatorError, UnwritableFileError) as error:

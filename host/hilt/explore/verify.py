@@ -22,7 +22,7 @@ from hilt.network.search import Searcher
 from hilt.network.simulated import SimulatedVta
 from hilt.network.verify import WrongTensorError, compare, inside_of
 from hilt.schedule import lower, make_tensors
-from hilt.simulator.build import build, design_key
+from hilt.simulator.build import design_key, quick_build
 from hilt.simulator.device import DeviceStatus
 from hilt.simulator.program_run import run_program
 from hilt_runtime import InferenceError, Network, read_bundle
@@ -119,7 +119,7 @@ def _verify_layers(subject: Subject, design: Design) -> DesignVerification:
         schedule = searcher.schedule(workload, None)
         program = lower(workload, schedule.knobs, design.accelerator)
         tensors = make_tensors(workload, design.accelerator, seed=_SEED)
-        library, limit = build(design.accelerator, "rtl"), 4 * schedule.cycles + 10_000
+        library, limit = quick_build(design.accelerator, "rtl"), 4 * schedule.cycles + 10_000
         run = run_program(library, program, tensors.inputs, memory=design.memory, max_cycles=limit)
         if run.execution.status is not DeviceStatus.DONE:
             return DesignVerification(

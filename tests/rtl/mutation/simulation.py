@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hilt.simulator import toolchain
-from hilt.simulator.build import rtl_flags
 from hilt.simulator.device import MemoryModel, SimulatedDevice
 from hilt.simulator.driver import Execution, execute
+from hilt.simulator.rtl_build import rtl_flags
 from hilt.vta.accelerator import Accelerator
 from hilt_runtime.registers import Register
 from tests.rtl.compare_models import Outcome, difference, memory_timing

@@ -13,7 +13,7 @@ from hilt.campaign.campaign_control import CampaignControl
 from hilt.campaign.layer import LayerSearch, predicted_microseconds
 from hilt.engine.events import Logged, TrialRecorded, TunerUpdated
 from hilt.engine.loop import TrialBatch
-from hilt.simulator.build import BuildError
+from hilt.simulator.compilation import BuildError
 from hilt.simulator.device import SimulatorError
 from hilt.store import RunState, Trial
 from hilt.trial import Outcome

@@ -15,7 +15,7 @@ from hilt.schedule.chain_places import places_of
 from hilt.schedule.chain_tokens import TOKEN_FLAGS, Depths, Memory, TokenError, with_tokens
 from hilt.schedule.code import Code, code_of
 from hilt.schedule.residual import with_residual
-from hilt.simulator.build import build
+from hilt.simulator.build import quick_build
 from hilt.simulator.device import MemoryModel
 from hilt.simulator.program_run import run_program
 from hilt.simulator.twin import Twin, TwinStatus
@@ -57,7 +57,7 @@ def test_derived_tokens_cost_no_more_than_those_of_the_lowering() -> None:
 @pytest.mark.slow
 def test_a_chain_of_one_layer_equals_the_layer() -> None:
     tensors = make_tensors(WORKLOAD, ACCELERATOR, seed=0)
-    library = build(ACCELERATOR, "rtl")
+    library = quick_build(ACCELERATOR, "rtl")
     for _, chained in programs(6):
         run = run_program(library, chained, tensors.inputs)
         assert np.array_equal(run.output, tensors.expected.reshape(-1))

@@ -23,7 +23,7 @@ from hilt.network.verify import compare
 from hilt.schedule import Rejected
 from hilt.schedule.fused import alone
 from hilt.schedule.residual import IDENTITY, identity_block
-from hilt.simulator.build import Form, build
+from hilt.simulator.build import Form, quick_build
 from hilt.simulator.device import DeviceStatus, MemoryModel
 from hilt.simulator.program_run import run_program
 from hilt.vta.accelerator import Accelerator, Hazards, IsaRevision
@@ -70,7 +70,7 @@ def right(product: Product, accelerator: Accelerator, form: Form = "golden") -> 
     constants = {IDENTITY: identity_block(0, accelerator), UNITS: unit_blocks(accelerator)}
     given = {"inp": data, FACTOR: factor, ROWS: rows, **constants}
     sizes = {"out": expected.nbytes} | {name: array.nbytes for name, array in given.items()}
-    library = build(accelerator, form)
+    library = quick_build(accelerator, form)
     cycles = []
     for knobs in tile_knobs(product):
         try:

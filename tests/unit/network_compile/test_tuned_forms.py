@@ -14,7 +14,7 @@ from hilt.network.simulated import SimulatedVta
 from hilt.network.tuned_forms import tuned_form, tuned_network
 from hilt.network.verify import compare
 from hilt.schedule import Conv2d, load_convolution, lower, make_tensors
-from hilt.simulator.build import build
+from hilt.simulator.build import quick_build
 from hilt.simulator.device import DeviceStatus
 from hilt.simulator.program_run import run_program
 from hilt_runtime import Network, read_bundle
@@ -59,7 +59,7 @@ def test_a_trials_cycles_are_those_of_the_layer_in_the_compiled_network(
     workload = form(graph, number)
     assert workload.epilogue == request.node.callspec.id
     tensors = make_tensors(workload, aim.accelerator, seed=1)
-    library = build(aim.accelerator, "rtl")
+    library = quick_build(aim.accelerator, "rtl")
     for knobs in ({**KNOBS, "loop_order": 1}, {**OTHERS, "loop_order": 3}):
         program = lower(workload, knobs, aim.accelerator)
         trial = run_program(library, program, tensors.inputs, memory=aim.memory, max_cycles=1_000_000)

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from hilt import paths
-from hilt.simulator import build as building
-from hilt.simulator import toolchain
-from hilt.simulator.build import LIBRARY, LOG, BuildError, build, design_key, model_key
+from hilt.simulator import compilation, toolchain
+from hilt.simulator.build import LIBRARY, build, design_key, model_key
+from hilt.simulator.compilation import LOG, BuildError
 from hilt.simulator.device import MemoryModel, SimulatedDevice
 from hilt.simulator.toolchain import MissingToolError
 from hilt.vta.accelerator import Accelerator, IsaRevision, load_parameters
@@ -88,7 +88,7 @@ def test_a_source_that_is_edited_while_it_is_compiled_is_compiled_again(
     sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = model_key(PYNQ, "golden")
-    compile_, compiled = building._run, []
+    compile_, compiled = compilation.run, []
 
     def edit_after_the_first(*arguments: object) -> None:
         compile_(*arguments)  # type: ignore[arg-type]
@@ -97,7 +97,7 @@ def test_a_source_that_is_edited_while_it_is_compiled_is_compiled_again(
             with (sources / "golden" / "nest.cpp").open("a") as source:
                 source.write("// edited\n")
 
-    monkeypatch.setattr(building, "_run", edit_after_the_first)
+    monkeypatch.setattr(compilation, "run", edit_after_the_first)
     library = build(PYNQ, "golden")
     assert len(compiled) == 2
     assert library.parent.name == model_key(PYNQ, "golden") != before
@@ -141,7 +141,7 @@ def test_a_missing_tool_is_named_with_its_package(
     sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = model_key(PYNQ, "golden")
-    monkeypatch.setattr(building, "model_key", lambda *_: key)
+    monkeypatch.setattr("hilt.simulator.build.model_key", lambda *_: key)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MissingToolError, match=r"g\+\+ not found on PATH; install it \(Debian: apt install g\+\+\)"):
         build(PYNQ, "golden")

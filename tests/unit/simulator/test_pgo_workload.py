@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hilt.simulator.build import LOG, build
+from hilt.simulator.build import build
+from hilt.simulator.compilation import LOG
 from hilt.simulator.device import DeviceStatus, MemoryModel, SimulatedDevice
 from hilt.simulator.driver import execute
 from hilt.simulator.pgo_workload import pgo_workload, run
@@ -60,6 +61,7 @@ def test_the_rtl_is_compiled_from_its_profile_and_profiles_no_more() -> None:
     log = (library.parent / LOG).read_text()
     assert "rehearsed " in log
     assert "-fprofile-use" in log
+    assert "-include " in log and "verilated.cpp" not in log  # the header and the runtime of all models
     assert "profile count data" not in log  # g++ found the counts of each file that it compiled by them
     symbols = subprocess.run(["nm", "-D", str(library)], capture_output=True, text=True, check=True).stdout
     assert "vta_create" in symbols

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from hilt.simulator.build import BuildError
+from hilt.simulator.compilation import BuildError
 from hilt.simulator.machine import MachineParameters
 from hilt.simulator.toolchain import MissingToolError
 from hilt.tune.model_guided.candidates import Candidates

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hilt.simulator.build import BuildError
+from hilt.simulator.compilation import BuildError
 from hilt.simulator.device import MemoryModel
 from hilt.simulator.toolchain import MissingToolError
 from hilt.tune.model_guided.analytic_model import AnalyticModel
