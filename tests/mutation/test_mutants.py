@@ -59,6 +59,9 @@ UNSEEN = (
     "rows = values.reshape(count, -1)",
     "words = values.astype(kind, copy=False)",
     "class Device:\n    def run(self) -> int:\n        raise NotImplementedError",
+    "value = np.random.default_rng(7)",
+    "value = random.Random(7)",
+    "flags = os.O_RDONLY | os.O_CLOEXEC",
 )
 SEEN = (
     "log.write(3)",
@@ -72,6 +75,9 @@ SEEN = (
     "rows = values.sum(-1)",
     "words = values.view(copy=False)",
     "raise ValueError",
+    "value = default_rng(seed + 1)",
+    "flags = os.O_WRONLY | os.O_CLOEXEC",
+    "flags = os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC",
 )
 
 

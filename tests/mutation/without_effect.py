@@ -13,6 +13,8 @@ _DATACLASS_RULES = ("frozen", "slots", "repr", "kw_only")
 _CACHES = ("cache", "lru_cache")
 _HINTS = {"zip": "strict", "astype": "copy"}
 """Calls with the option that changes no result of right code: it checks, or spares a copy."""
+_GENERATORS = ("default_rng", "Random")
+"""Generators of random numbers: one seed that is written down is as good as another."""
 _TIME = re.compile(r"(?i)(^|_)(seconds|timeout|patience)$")
 """The ends of names of bounds of time."""
 
@@ -73,6 +75,10 @@ def _parts(node: ast.AST) -> Iterator[ast.AST]:
             yield node
     elif isinstance(node, ast.Call):
         yield from _of_call(node)
+    elif isinstance(node, ast.BinOp):
+        # O_RDONLY is 0, and os.open sets O_CLOEXEC in any case.
+        if (_name(node.left), _name(node.right)) == ("O_RDONLY", "O_CLOEXEC"):
+            yield node
 
 
 def _of_class(node: ast.ClassDef) -> Iterator[ast.AST]:
@@ -86,6 +92,8 @@ def _of_class(node: ast.ClassDef) -> Iterator[ast.AST]:
 def _of_call(node: ast.Call) -> Iterator[ast.AST]:
     if _name(node) in _OF_TYPES:
         yield from node.args[:1] if _name(node) == "cast" else (node,)
+    elif _name(node) in _GENERATORS:
+        yield from (each for each in node.args if isinstance(each, ast.Constant))
     elif _name(node) in _HINTS:
         yield from (keyword for keyword in node.keywords if keyword.arg == _HINTS[_name(node)])
     elif isinstance(node.func, ast.Attribute) and node.func.attr == "reshape":

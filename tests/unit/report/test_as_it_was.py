@@ -20,13 +20,20 @@ from syrupy.assertion import SnapshotAssertion
 
 from hilt.engine.campaign_results import load_result
 from hilt.report.comparison import compare, comparison_page
+from hilt.report.explanation import explain
+from hilt.report.explanation_text import explanation_text, explanation_values
 from hilt.report.facts import Facts, facts_of_campaign
 from hilt.report.html import render
 from hilt.report.interactive import Plot
 from hilt.report.network_page import network_section
 from hilt.report.plots import pictures
 from hilt.report.run_plots import comparison_plot, coordinates_plot, groups_of, importance_plot, trial_plot
+from hilt.run_choices import SpaceName
+from hilt.schedule import load_workload, space_for, verdicts
+from hilt.simulator.device import MemoryModel
 from hilt.store import Store, database_path
+from hilt.vta.accelerator import Accelerator
+from hilt.vta.parameters import load_parameters
 
 from .campaign_store import make
 from .test_one_figure import keep
@@ -60,6 +67,28 @@ def test_words(facts: Facts, snapshot: SnapshotAssertion) -> None:
     assert words(compared) == snapshot(name="comparison")
     styles = re.findall(r'style="([^"]*)"', network_section(long_view(6), static=True))
     assert words(network_section(long_view(6))) + "\n".join(styles) == snapshot(name="network")
+
+
+def test_explanations(snapshot: SnapshotAssertion) -> None:
+    """A row program, a schedule of the space that fits, and one that does not."""
+    accelerator, memory = Accelerator.for_parameters(load_parameters("pynq")), MemoryModel(32, 16)
+    lines: list[str] = []
+    for layer, kind, wanted in (
+        ("conv2d:n=1,ci=32,h=8,w=8,co=32,k=3x3,s=1x1,p=1x1", SpaceName.ROWS, True),
+        ("conv2d:n=1,ci=64,h=6,w=10,co=32,k=3x1,s=2x1,p=1x0", SpaceName.AUTOTVM, True),
+        ("resnet18.C2", SpaceName.AUTOTVM, False),
+        ("dense:n=1,ci=64,co=48", SpaceName.AUTOTVM, True),
+    ):
+        workload = load_workload(layer)
+        space = space_for(workload, accelerator, kind=kind)
+        fits = verdicts(workload, accelerator, space.columns(range(len(space)))) == 0
+        index = int(np.flatnonzero(fits == wanted)[-1])
+        explained = explain(workload, space, index, accelerator, memory)
+        lines.append(explanation_text(explained, assembly=len(lines) == 0))
+        lines.append(json.dumps(explanation_values(explained)))
+        if explained.prediction is not None:
+            lines += [" ".join(f"{share:.3f}" for share in row) for row in explained.prediction.occupation]
+    assert "\n\n".join(lines) == snapshot
 
 
 def test_pictures(facts: Facts, snapshot: SnapshotAssertion) -> None:
