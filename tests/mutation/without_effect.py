@@ -75,10 +75,8 @@ def _parts(node: ast.AST) -> Iterator[ast.AST]:
             yield node
     elif isinstance(node, ast.Call):
         yield from _of_call(node)
-    elif isinstance(node, ast.BinOp):
-        # O_RDONLY is 0, and os.open sets O_CLOEXEC in any case.
-        if (_name(node.left), _name(node.right)) == ("O_RDONLY", "O_CLOEXEC"):
-            yield node
+    elif isinstance(node, ast.BinOp) and (_name(node.left), _name(node.right)) == ("O_RDONLY", "O_CLOEXEC"):
+        yield node  # O_RDONLY is 0, and os.open sets O_CLOEXEC in any case
 
 
 def _of_class(node: ast.ClassDef) -> Iterator[ast.AST]:

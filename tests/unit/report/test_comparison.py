@@ -84,6 +84,24 @@ def test_the_knob_that_decides_is_the_important_one() -> None:
     assert importance(facts("b" * 32, [1, 2, 3])) == {}
 
 
+def test_the_importance_is_epsilon_squared_of_the_log_latency() -> None:
+    """Eight trials: 40 squares in all and 8 within the knob's two values, with 7 and 6 degrees of freedom."""
+    record = run("a" * 32)
+
+    def shares(logs: list[float], **knobs: list[int]) -> dict[str, float]:
+        trials = [
+            replace(trial(place, place, float(np.exp(log))), knobs={name: of[place] for name, of in knobs.items()})
+            for place, log in enumerate(logs)
+        ]
+        return importance(RunFacts(record, trials, None, {}, 0.0, LayerResult(Layer("w", nodes=["n"]), record)))
+
+    half, fixed, own = [1, 1, 2, 2] * 2, [3] * 8, list(range(8))
+    found = shares([0, 2, 4, 6] * 2, fixed=fixed, own=own, half=half)
+    assert found == {"half": pytest.approx(1 - (8 / 6) / (40 / 7))}
+    assert shares([1.0] * 8, half=half) == {}, "nothing varies"
+    assert shares([0, 4, 0, 4] * 2, half=half) == {"half": 0.0}, "no less than nothing"
+
+
 def test_hover_has_the_configuration_and_failures_are_shown() -> None:
     plot = trial_plot(facts("a" * 32, [None, 9, 5]), "p")
     texts = [text for trace in plot.traces for text in trace.get("text", [])]
