@@ -15,30 +15,23 @@ class UnwritableFileError(Exception):
 
 
 @contextmanager
-def atomic_write(path: Path) -> Iterator[TextIOWrapper]:
-    """Open a text file that replaces `path`, or the target of its link, when all is written and on disk.
+def atomic_path(path: Path) -> Iterator[Path]:
+    """Give the name of a new file that replaces `path`, or the target of its link, at the end.
 
-    On an error `path` is as it was. A pipe or a device is written directly, for it is not hilt's to replace. Raises
-    UnwritableFileError, and OSError, which names the file, if the disk is full.
+    On an error `path` is as it was. A pipe or a device is given itself, for it is not hilt's to replace. Raises
+    UnwritableFileError.
     """
+    if path.exists() and not path.is_file():
+        yield path
+        return
+    path = Path(os.path.realpath(path))
     try:
-        if path.exists() and not path.is_file():
-            special = path.open("w", encoding="utf-8", newline="")  # of a folder this says that it is one
-        else:
-            special = None
-            path = Path(os.path.realpath(path))
-            descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", text=True)
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", text=True)
     except OSError as error:
         raise UnwritableFileError(f"cannot write {path}: {error.strerror}") from error
-    if special is not None:
-        with _named(path), special:
-            yield special
-        return
+    os.close(descriptor)
     try:
-        with _named(path), os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
+        yield Path(name)
         mask = os.umask(0)  # mkstemp makes 0600; a report is a file as any other
         os.umask(mask)
         Path(name).chmod(0o666 & ~mask)
@@ -46,6 +39,25 @@ def atomic_write(path: Path) -> Iterator[TextIOWrapper]:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[TextIOWrapper]:
+    """Open a text file that replaces `path`, or the target of its link, when all is written and on disk.
+
+    On an error `path` is as it was. A pipe or a device is written directly, for it is not hilt's to replace. Raises
+    UnwritableFileError, and OSError, which names the file, if the disk is full.
+    """
+    with atomic_path(path) as made:
+        try:
+            opened = made.open("w", encoding="utf-8", newline="")  # of a folder this says that it is one
+        except OSError as error:
+            raise UnwritableFileError(f"cannot write {path}: {error.strerror}") from error
+        with _named(path), opened as file:
+            yield file
+            file.flush()
+            if made != path:
+                os.fsync(file.fileno())
 
 
 def atomic_write_bytes(path: Path, data: bytes) -> None:

@@ -121,6 +121,7 @@ def started(files: Path) -> Iterator[Callable[[list[str]], Command]]:
         (["explore", "int8.onnx", "--sweep", "one.toml", "--verify", "1", "--output", "v"], "RTL: 1", "v/designs.html"),
         (["trace", "resnet18.C5", "0", "--perfetto", "t.json"], "timing", "t.json"),
         (["trace", "resnet18.C5", "0", "--waves", "w.fst"], "compiling the RTL", "w.fst"),
+        (["trace", "resnet18.C5", "0", "--waves", "w.fst"], "running 1", "w.fst"),
         ([*SIM, "--dump", "0:16:out.bin"], "running 1", "out.bin"),
         ([*SIM, "--device", "golden", "--dump", "0:16:out.bin"], "running 1", "out.bin"),
         (["bench", "certainty", "--quick", "--output", "bench"], "certainty", "bench/certainty/about.json"),
@@ -128,7 +129,7 @@ def started(files: Path) -> Iterator[Callable[[list[str]], Command]]:
         (["silicon", "choose"], "choosing the schedule of layer 1", "nothing"),
     ],
     ids=["quantize", "quantize-search", "compile", "compile-nodes", "explore", "explore-designs", "explore-verify",
-         "trace", "trace-waves", "sim", "sim-golden", "bench", "silicon-fit", "silicon-choose"],
+         "trace", "trace-waves", "trace-waves-running", "sim", "sim-golden", "bench", "silicon-fit", "silicon-choose"],
 )  # fmt: skip
 def test_a_command_without_a_board(
     shared_home: Path, started: Callable[[list[str]], Command], files: Path, words: list[str], phase: str, made: str
@@ -138,6 +139,7 @@ def test_a_command_without_a_board(
     command.wait_for(phase)
     ends(command)
     assert not (files / made).exists()
+    assert not list(files.glob(f".{made}*"))
 
 
 def test_a_dataset(shared_home: Path, started: Callable[[list[str]], Command]) -> None:

@@ -70,12 +70,13 @@ def _write_timeline(path: Path, title: str, program: Program, accelerator: Accel
     from hilt.report.perfetto import stage_timeline
     from hilt.simulator.twin import Twin
 
-    with CommandWork("timing the program by the twin"):
+    with CommandWork("timing the program by the twin") as work:
         twin = Twin(accelerator)
         fetch = int(twin.predict([program], memory)["fetch"]["busy"][0])
         timeline = stage_timeline(title, program.instructions, accelerator, twin.timeline(program, memory), fetch)
-    with atomic_write(path) as file:
-        file.write(json.dumps(timeline) + "\n")
+        work.begin(f"writing {path}")
+        with atomic_write(path) as file:
+            file.write(json.dumps(timeline) + "\n")
     say_text(f"{path}: {len(program.instructions)} instructions; open it at ui.perfetto.dev")
 
 

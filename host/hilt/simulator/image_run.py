@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from hilt.atomic_write import atomic_path
 from hilt.simulator.device import MEMORY_ALIGNMENT, MemoryModel, SimulatedDevice
 from hilt.simulator.driver import Execution, execute
 from hilt.vta.accelerator import Accelerator
@@ -91,7 +93,7 @@ def run_images(
 ) -> Execution:
     """Runs `insns` (byte address, count) and then writes every dump, whole or not at all.
 
-    With `waves` the model is the RTL of profile `trace`, and every signal goes to that file.
+    With `waves` the model is the RTL of profile `trace`, and every signal goes to that file, which is whole or absent.
 
     Every dram_base is physical: the address registers are 0. Raises ImageError where images overlap, hold no
     such instructions, or a dump cannot be written; SimulatorError where the model cannot be used.
@@ -99,9 +101,9 @@ def run_images(
     _check_images(images)
     _check_instructions(images, insns, accelerator.instruction_bytes)
     _check_folders(dumps)
-    with SimulatedDevice(library, memory) as device:
-        if waves is not None:
-            device.trace(waves)
+    with atomic_path(waves) if waves is not None else nullcontext() as file, SimulatedDevice(library, memory) as device:
+        if file is not None:
+            device.trace(file)
         for image in images:
             device.write_memory(image.address, image.contents)
         execution = execute(device, *insns, max_cycles)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hilt.atomic_write import atomic_path
 from hilt.simulator.device import MEMORY_ALIGNMENT, MemoryModel, SimulatedDevice
 from hilt.simulator.driver import Execution, execute
 from hilt.vta.program import Program, ProgramError
@@ -37,9 +39,9 @@ def run_program(
 ) -> ProgramRun:
     """Run `program` once in the model at `library` (hilt.simulator.build).
 
-    `inputs` are packed arrays by buffer name, for all of its buffers but `uop` and `out`. With `waves` the model is
-    the RTL
-    of profile `trace`. `memory` gives base and timing; its size is raised to the program's need.
+    `inputs` are packed arrays by buffer name, for all of its buffers but `uop` and `out`. With `waves`, a file that is
+    whole or absent, the model is the RTL of profile `trace`. `memory` gives base and timing; its size is raised to the
+    program's need.
 
     Raises:
         ProgramError: Inputs and buffers do not match.
@@ -50,9 +52,9 @@ def run_program(
     instructions = program.relocated({name: address for name, address in addresses.items() if name != "insn"})
     contents = _contents(program, inputs)
     needed = replace(model, bytes=max(model.bytes if memory else 0, end - model.base))
-    with SimulatedDevice(library, needed) as device:
-        if waves is not None:
-            device.trace(waves)
+    with atomic_path(waves) if waves is not None else nullcontext() as file, SimulatedDevice(library, needed) as device:
+        if file is not None:
+            device.trace(file)
         device.write_memory(addresses["insn"], instructions)
         for name, array in contents.items():
             device.write_memory(addresses[name], array)

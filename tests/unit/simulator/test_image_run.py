@@ -92,6 +92,7 @@ class Device:
 
     def trace(self, file: Path) -> None:
         self.traced.append(file)
+        file.write_bytes(b"waves")
 
     def write_memory(self, address: int, contents: bytes) -> None:
         self.bytes.update(enumerate(contents, address))
@@ -137,7 +138,20 @@ def test_images_are_placed_the_program_runs_and_dumps_are_written(device: Device
     os.umask(umask)
     assert (tmp_path / "one").stat().st_mode & 0o777 == 0o666 & ~umask
     run([DATA, CODE], waves=tmp_path / "waves.fst")
-    assert device.traced == [tmp_path / "waves.fst"]
+    assert (tmp_path / "waves.fst").read_bytes() == b"waves"
+
+
+def test_waves_of_a_run_that_is_interrupted_are_not_left(
+    device: Device, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def pressed(device: Device, address: int, count: int, max_cycles: int) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(image_run, "execute", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        run([DATA, CODE], waves=tmp_path / "waves.fst")
+    assert device.traced
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(("address", "overlaps"), [(0x1040, False), (0x103F, True), (0xFFF, True), (0xFFD, False)])
