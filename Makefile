@@ -6,7 +6,10 @@ BOARD := $(BUILD)/board-env
 export HILT_CACHE := $(BUILD)/cache
 export HILT_BOARD_PYTHON := $(BOARD)/bin/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-PIP_INSTALL := -m pip install -qq
+# Without compiled files of all packages: an import compiles what it needs.
+PIP_INSTALL := -m pip install -qq --no-compile
+# Runs other targets of this file on both cores.
+BOTH := +@$(MAKE) --no-print-directory --jobs 2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test unit lint bench fault soak nightly linux-board linux onnx-suite native networks network-tests zoo pynq mutation rtl-mutation coverage registers resources timing prove pictures clean
@@ -14,7 +17,8 @@ PIP_INSTALL := -m pip install -qq
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-setup: $(HOST)/.ready $(BOARD)/.ready  ## make both environments
+setup:  ## make both environments
+	$(BOTH) $(HOST)/.ready $(BOARD)/.ready
 
 # Stamps, so that an interrupted installation is begun again.
 $(HOST)/.ready: pyproject.toml
@@ -38,8 +42,9 @@ demo: setup  ## tune resnet18.C5 on a Verilated VTA board, over SSH: in the term
 	    $(HOST)/bin/hilt tune $(DEMO); \
 	fi
 
-test: setup lint  ## lint, types and all tests
-	$(HOST)/bin/pytest --numprocesses 2 --dist loadfile --snapshot-report=$(BUILD)/snapshots.html
+test:  ## lint, types and all tests
+	$(BOTH) $(BOARD)/.ready lint
+	$(HOST)/bin/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --snapshot-report=$(BUILD)/snapshots.html
 
 # Plugins cost a second a start; the unit tests need these four only. 120 s of processor time are a minute on two cores.
 unit: export PYTEST_DISABLE_PLUGIN_AUTOLOAD := 1
@@ -48,7 +53,7 @@ unit: setup  ## the quick tests: no Verilator, no SSH, no terminal UI, nothing s
 	    --numprocesses 2 --dist loadfile -m "not rtl and not ssh and not tui and not slow" \
 	    --processor-budget 120 tests/unit tests/experiments --ignore tests/unit/tui
 
-lint: setup  ## style of Python and RTL, types, and that the board's code runs on Python 3.8
+lint: $(HOST)/.ready  ## style of Python and RTL, types, and that the board's code runs on Python 3.8
 	$(HOST)/bin/ruff check .
 	$(HOST)/bin/mypy
 	$(HOST)/bin/vermin --target=3.8- --violations --no-tips --eval-annotations board

@@ -17,15 +17,21 @@ settings.load_profile("busy")
 
 _NEEDS = {"rtl": "rtl", "e2e": "ssh", "fault": "ssh", "unit/tui": "tui"}
 """Marker of every test below a folder of tests/."""
+_SLOW = {*_NEEDS.values(), "slow"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by need, so that `-m "not rtl and not ssh and not tui"` selects the quick ones."""
+    """Mark tests by need, so that `-m "not rtl and not ssh and not tui"` selects the quick ones.
+
+    Files of quick tests come last: they keep all workers busy to the end.
+    """
     for item in items:
         folder = item.path.relative_to(_TESTS).as_posix()
         for prefix, marker in _NEEDS.items():
             if folder.startswith(prefix + "/"):
                 item.add_marker(marker)
+    slow = {item.path for item in items if any(mark.name in _SLOW for mark in item.iter_markers())}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
