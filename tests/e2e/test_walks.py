@@ -1,7 +1,7 @@
 """Three users' walks: each types the commands that the documents give, in their order, in a folder of its own.
 
 The commands are read from README.md and docs/, so that a document that goes wrong fails here. A walk replaces words by
-smaller ones only where `sizes` says so: a budget, a layer.
+smaller ones only where `sizes` says so: a budget, a layer, a network.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from hilt.explore.exploration import SCHEMA
@@ -72,8 +73,8 @@ def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Typed]:
             stop_boards(home)
 
 
-def own_model(path: Path) -> None:
-    """Write a float model of two convolutions with trained-looking weights."""
+def own_model() -> NDArray[np.float32]:
+    """Write model.onnx, two float convolutions with trained-looking weights, and data.npz; return the samples in it."""
     random = np.random.default_rng(0)
     nodes, weights, data = [], [], "image"
     for number, (inputs, outputs) in enumerate(((16, 16), (16, 32))):
@@ -85,16 +86,16 @@ def own_model(path: Path) -> None:
     image = helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 16, 8, 8])
     result = helper.make_tensor_value_info(data, TensorProto.FLOAT, [1, 32, 8, 8])
     graph = helper.make_graph(nodes, "mine", [image], [result], weights)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), str(path))
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), "model.onnx")
+    samples = np.random.default_rng(1).normal(0, 1, (12, 16, 8, 8)).astype(np.float32)
+    np.savez("data.npz", image=samples)
+    return samples
 
 
 @pytest.mark.ssh
 @pytest.mark.rtl
 def test_an_engineer_with_a_model_gets_its_output_from_the_board(typed: Typed, tmp_path: Path) -> None:
-    own_model(Path("model.onnx"))
-    samples = np.random.default_rng(1).normal(0, 1, (12, 16, 8, 8)).astype(np.float32)
-    np.savez("data.npz", image=samples)
-    np.save("x.npy", samples[:1])
+    np.save("x.npy", own_model()[:1])
     lines = commands("README.md", "**I have a model.**")
     assert [line.split()[1] for line in lines] == ["quantize", "campaign", "run"]
     said = typed(lines, {"2h": "10"})
@@ -114,7 +115,9 @@ def test_a_designer_with_a_parameter_file_compares_and_runs_it(typed: Typed, tmp
     Path("sweep.toml").write_text('[base]\nparameters = "mine.json"\n[sweep]\nLOG_ACC_BUFF_SIZE = [16, 17]\n')
     lines = commands("README.md", "**I change VTA.**")
     assert [line.split()[1] for line in lines] == ["explore", "boards", "tune", "explain"]
-    said = typed(lines, {"16": "4"})
+    own_model()
+    typed(["hilt quantize model.onnx --calibration data.npz -o resnet18.onnx"])
+    said = typed(lines, {"16": "4", "resnet18": "resnet18.onnx"})
     assert "2 designs for resnet18" in said[0]
     kept = list((tmp_path / "home" / "explore" / "resnet18" / "designs").glob("*.json"))
     assert len(kept) == 2 and SCHEMA == 2
