@@ -82,5 +82,5 @@ def _tools() -> dict[str, str]:
     return {
         **verilator.environment,
         "PATH": f"{verilator.program.parent}{os.pathsep}{os.environ['PATH']}",
-        "MAKEFLAGS": "-- CXX=g++ LINK=g++ CFG_CXXFLAGS_PCH_I=-include CFG_GCH_IF_CLANG=",
+        "MAKEFLAGS": "-- CXX=g++ LINK=g++ CFG_CXXFLAGS_PCH_I=-include CFG_GCH_IF_CLANG= OPT_FAST=-O1",
     }
