@@ -42,9 +42,10 @@ demo: setup  ## tune resnet18.C5 on a Verilated VTA board, over SSH: in the term
 	    $(HOST)/bin/hilt tune $(DEMO); \
 	fi
 
+# Three workers on two cores: a quarter of the time is spent waiting for boards, engines and browsers.
 test:  ## lint, types and all tests
 	$(BOTH) $(BOARD)/.ready lint
-	$(HOST)/bin/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --snapshot-report=$(BUILD)/snapshots.html
+	$(HOST)/bin/pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder --snapshot-report=$(BUILD)/snapshots.html
 
 # Plugins cost a second a start; the unit tests need these four only. 120 s of processor time are a minute on two cores.
 unit: export PYTEST_DISABLE_PLUGIN_AUTOLOAD := 1
