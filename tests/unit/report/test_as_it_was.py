@@ -9,6 +9,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,14 @@ from hilt.report.facts import Facts, facts_of_campaign
 from hilt.report.html import render
 from hilt.report.interactive import Plot
 from hilt.report.network_page import network_section
+from hilt.report.perfetto import stage_timeline
 from hilt.report.plots import pictures
 from hilt.report.run_plots import comparison_plot, coordinates_plot, groups_of, importance_plot, trial_plot
+from hilt.report.trials_file import write_csv
 from hilt.run_choices import SpaceName
-from hilt.schedule import load_workload, space_for, verdicts
+from hilt.schedule import load_workload, lower, space_for, verdicts
 from hilt.simulator.device import MemoryModel
+from hilt.simulator.twin import Twin
 from hilt.store import Store, database_path
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.parameters import load_parameters
@@ -64,7 +68,8 @@ def words(page: str) -> str:
 def test_words(facts: Facts, snapshot: SnapshotAssertion) -> None:
     assert words(render(facts, static=True)) == snapshot(name="report")
     compared = comparison_page(facts.runs, (), compare(facts.runs))
-    assert words(compared) == snapshot(name="comparison")
+    bars = "\n".join(re.findall(r'class="difference"><i style="([^"]*)"', compared))
+    assert words(compared) + bars == snapshot(name="comparison")
     styles = re.findall(r'style="([^"]*)"', network_section(long_view(6), static=True))
     assert words(network_section(long_view(6))) + "\n".join(styles) == snapshot(name="network")
 
@@ -91,6 +96,20 @@ def test_explanations(snapshot: SnapshotAssertion) -> None:
     assert "\n\n".join(lines) == snapshot
 
 
+def test_files(facts: Facts, snapshot: SnapshotAssertion, tmp_path: Path) -> None:
+    at_once = [replace(run, trials=[replace(trial, recorded_at=5.0) for trial in run.trials]) for run in facts.runs]
+    write_csv(tmp_path / "trials.csv", at_once)
+    assert _VOLATILE.sub("*", (tmp_path / "trials.csv").read_text()) == snapshot(name="trials")
+    accelerator, memory = Accelerator.for_parameters(load_parameters("pynq")), MemoryModel(read_latency=32)
+    workload = load_workload("conv2d:n=1,ci=32,h=4,w=4,co=32,k=1x1,s=1x1,p=0x0")
+    space = space_for(workload, accelerator, kind=SpaceName.AUTOTVM)
+    fits = np.flatnonzero(verdicts(workload, accelerator, space.columns(range(len(space)))) == 0)
+    program = lower(workload, space.knobs_at(int(fits[-1])), accelerator)
+    spans = Twin(accelerator).timeline(program, memory)
+    trace = stage_timeline("small", program.instructions, accelerator, spans, 77)
+    assert "\n".join(map(str, trace["traceEvents"])) == snapshot(name="trace")
+
+
 def test_pictures(facts: Facts, snapshot: SnapshotAssertion) -> None:
     lines = []
     for name, description, figure in pictures(facts):
@@ -104,7 +123,8 @@ def _axes(axes: Axes) -> Iterator[str]:
     yield f"  {axes.get_xlabel()} by {axes.get_ylabel()}, {axes.get_xscale()} by {axes.get_yscale()}"
     yield f"  from {_digits([*axes.get_xlim(), *axes.get_ylim()])}"
     for line in axes.lines:
-        yield f"  line {line.get_label()} {line.get_drawstyle()}: {_digits(line.get_xydata())}"
+        style = f"{line.get_drawstyle()} {line.get_color()} {line.get_linewidth()} {line.get_alpha()}"
+        yield f"  line {line.get_label()} {style}: {_digits(line.get_xydata())}"
     for each in axes.collections:
         if isinstance(each, PathCollection):
             yield f"  points {each.get_label()}: {_digits(each.get_offsets())}"
