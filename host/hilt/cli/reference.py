@@ -113,7 +113,8 @@ def _argument(declared: ParamMeta, info: ArgumentInfo) -> Parameter:
     kind, many = _kind(declared.annotation)
     syntax = info.metavar or (_word(kind) if _is_choice(kind) else declared.name.upper())
     usage = f"{syntax}..." if many else syntax
-    return Parameter(syntax, usage if info.default is ... else f"[{usage}]", info.help or "", _default(info.default))
+    usage = usage if info.default is ... else f"[{usage}]"
+    return Parameter(syntax, usage, (info.help or "") + _bounds(info), _default(info.default))
 
 
 def _option(declared: ParamMeta, info: ParameterInfo) -> Parameter:
@@ -124,8 +125,16 @@ def _option(declared: ParamMeta, info: ParameterInfo) -> Parameter:
         syntax = named or f"{dashed} / --no-{dashed.removeprefix('--')}"
         return Parameter(syntax, "", info.help or "", "" if named else _default(info.default))
     syntax = f"{dashed} {info.metavar or _word(kind)}"
-    help_words = (info.help or "") + (" May be given several times." if many else "")
+    help_words = (info.help or "") + _bounds(info) + (" May be given several times." if many else "")
     return Parameter(syntax, syntax if info.default is ... else "", help_words, _default(info.default))
+
+
+def _bounds(info: ParameterInfo) -> str:
+    """Return a sentence on the least and the largest number; empty without either. 2^63 - 1 says nothing to people."""
+    most = None if info.max is None or info.max >= 2**53 else f"{info.max:,}"
+    if info.min is None:
+        return f" At most {most}." if most else ""
+    return f" From {info.min:,} to {most}." if most else f" At least {info.min:,}."
 
 
 def _kind(hint: object) -> tuple[object, bool]:
