@@ -14,7 +14,7 @@ from hilt.schedule.residual import output_tiles
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import INSTRUCTION, MemoryType, Opcode, multiplies
 
-BIAS, BIAS_BLOCKS, BIAS_INPUT = "bias", "bias blocks", "bias input"
+BIAS, BIAS_BLOCKS, BIAS_INPUT = "bias", "bias_blocks", "bias_input"
 _LARGE = 127
 """The input of all lanes but the first, which has 1."""
 _LEAST_PIXELS = 4
@@ -53,7 +53,7 @@ def bias_blocks(bias: NDArray[np.int32], accelerator: Accelerator) -> NDArray[np
 
 
 def with_bias_product(code: Code, accelerator: Accelerator) -> Code | None:
-    """Return `code`, a convolution's with a bias, that reads buffers `bias blocks` and `bias input`.
+    """Return `code`, a convolution's with a bias, that reads buffers `bias_blocks` and `bias_input`.
 
     None if one of the buffers on chip has no room for them.
     """

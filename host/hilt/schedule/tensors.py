@@ -23,7 +23,7 @@ from hilt.vta.layout import pack_bias, pack_data, pack_weights
 class Tensors:
     """Packed as they lie in memory (HARDWARE.md section 5).
 
-    `inputs` by buffer name (`inp`, `wgt` int8; `bias` int32 if the workload has one, or `bias blocks` and `bias input`
+    `inputs` by buffer name (`inp`, `wgt` int8; `bias` int32 if the workload has one, or `bias_blocks` and `bias_input`
     int8; `residual` and `identity` int8
     of a skip connection), and the `expected` contents (int8) of buffer `out`, every element of it, padding included.
     """

@@ -18,6 +18,7 @@ from hilt.simulator.program_run import run_program
 from hilt.tune.problem import TuningProblem
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.parameters import VTAParameters
+from hilt_board.protocol.fields import is_name
 
 PARAMETERS = ("1x16_i8w8a32_15_15_18_17", "1x8_i8w8a32_12_13_14_15", "4x8_i8w8a32_15_16_16_18")
 LAYER = Conv2d("", 3, 24, 10, 9, 40, (3, 3), padding=(1, 1), bias=True)
@@ -43,6 +44,8 @@ def test_every_output_element_is_right(epilogue: str, parameters: str) -> None:
     accelerator = of(parameters)
     workload = replace(LAYER, epilogue=epilogue)
     tensors = make_tensors(workload, accelerator, seed=2)
+    for name in tensors.inputs:
+        is_name(name, "what an agent takes as an input's name")
     library = build(accelerator, "golden")
     ran = 0
     for knobs in sample(workload, accelerator):
