@@ -297,6 +297,9 @@ static int run_unpack(const work_t *w) {
 // 1 where the source's channels are last, 1 where it is of floats; f: their scale, a power of two, and its inverse. ---
 // Buffers: source, target.
 
+// Functions of a row: within the loops over rows and blocks their numbers would find no registers.
+#define APART __attribute__((noinline))
+
 #define FOLD_ROOM 8192  // bytes of the lanes of a row
 
 enum { F_FLOATS = 15 };
@@ -362,7 +365,7 @@ static void fold_by_lanes(const work_t *w) {
 
 // Writes columns [begin, begin + count) of a row, channel beside channel: zeros outside of the row. `plane` lies between
 // the channels of the row; 0: they are beside one another already.
-static void interleave(const uint8_t *row, ptrdiff_t plane, ptrdiff_t channels, ptrdiff_t width, ptrdiff_t begin, ptrdiff_t count,
+APART static void interleave(const uint8_t *row, ptrdiff_t plane, ptrdiff_t channels, ptrdiff_t width, ptrdiff_t begin, ptrdiff_t count,
                        uint8_t *to) {
   ptrdiff_t before = begin < 0 ? (-begin < count ? -begin : count) : 0;
   ptrdiff_t end = width - begin < count ? width - begin : count;
@@ -392,27 +395,40 @@ static void interleave(const uint8_t *row, ptrdiff_t plane, ptrdiff_t channels, 
 }
 
 // The same of floats, which are quantised.
-static void interleave_floats(const work_t *w, const float *row, ptrdiff_t plane, ptrdiff_t begin, ptrdiff_t count,
+APART static void interleave_floats(const work_t *w, const float *row, ptrdiff_t plane, ptrdiff_t begin, ptrdiff_t count,
                               uint8_t *to) {
   const ptrdiff_t channels = w->p[1], width = w->p[3];
   const ptrdiff_t first = begin < 0 ? 0 : begin, end = begin + count < width ? begin + count : width;
   const ptrdiff_t inside = end > first ? end - first : 0;
   const float scale = (float)w->f[0], inverse = (float)w->f[1];
+  if (plane == 0) {
+    const ptrdiff_t before = (first - begin < count ? first - begin : count) * channels, made = inside * channels;
+    memset(to, 0, (size_t)before);
+    quantize_line(row + first * channels, (int8_t *)to + before, made, scale, inverse, 1);
+    memset(to + before + made, 0, (size_t)(count * channels - before - made));
+    return;
+  }
   uint8_t line[FOLD_ROOM];
-  if (plane == 0)
-    quantize_line(row + first * channels, (int8_t *)line, inside * channels, scale, inverse, 1);
-  else
-    for (ptrdiff_t channel = 0; channel < channels; ++channel)
-      quantize_line(row + channel * plane + first, (int8_t *)line + channel * inside, inside, scale, inverse, 1);
-  interleave(line, plane ? inside : 0, channels, inside, begin - first, count, to);
+  for (ptrdiff_t channel = 0; channel < channels; ++channel)
+    quantize_line(row + channel * plane + first, (int8_t *)line + channel * inside, inside, scale, inverse, 1);
+  interleave(line, inside, channels, inside, begin - first, count, to);
 }
 
 // Writes blocks of 16 lanes: the first `lanes` of the 16 bytes at each step, and zeros.
-static void masked_blocks(const uint8_t *from, ptrdiff_t step, uint8_t *to, ptrdiff_t apart, ptrdiff_t count, ptrdiff_t lanes) {
-  uint8_t ones[16] = {0};
-  memset(ones, 0xFF, (size_t)lanes);
-  bytes16 mask = load16(ones);
-  for (ptrdiff_t i = 0; i < count; ++i) store16(to + i * apart, and16(load16(from + i * step), mask));
+APART static void masked_blocks(const uint8_t *from, ptrdiff_t step, uint8_t *to, ptrdiff_t apart, ptrdiff_t count, ptrdiff_t lanes) {
+  static const uint8_t kept[32] = {255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
+  const bytes16 mask = load16(kept + 16 - lanes);
+  ptrdiff_t i = 0;
+  if (apart == 16)
+    for (; i + 4 <= count; i += 4, to += 64) {
+      const bytes16 a = load16(from), b = load16(from += step), c = load16(from += step), d = load16(from += step);
+      from += step;
+      store16(to, and16(a, mask));
+      store16(to + 16, and16(b, mask));
+      store16(to + 32, and16(c, mask));
+      store16(to + 48, and16(d, mask));
+    }
+  for (; i < count; ++i, from += step, to += apart) store16(to, and16(load16(from), mask));
 }
 
 // A row with channel beside channel holds each column's lanes in their order: they are copied a block at a time.
@@ -421,8 +437,10 @@ static void fold_by_rows(const work_t *w, ptrdiff_t chunk) {
   ptrdiff_t outer = w->p[4], inner = w->p[5], columns = w->p[6], batch = w->p[7];
   ptrdiff_t kernel = w->p[9], stride = w->p[10], left = w->p[11], block = w->p[8];
   ptrdiff_t apart = w->p[14] ? channels : 1, plane = w->p[14] ? 0 : height * width;
-  uint8_t room[FOLD_ROOM] = {0};
-  for (ptrdiff_t image = 0; image < outer * batch; ++image)
+  uint8_t room[FOLD_ROOM];
+  memset(room, 0, (size_t)(((chunk - 1) * stride + kernel) * channels + 16));  // a block may reach past the row
+  for (ptrdiff_t image = 0; image < outer * batch; ++image) {
+    const ptrdiff_t lane = image % batch, whole = image / batch * inner;
     for (ptrdiff_t row = w->p[12]; row < w->p[13]; ++row)
       for (ptrdiff_t first = 0; first < columns; first += chunk) {
         ptrdiff_t count = columns - first < chunk ? columns - first : chunk;
@@ -435,8 +453,7 @@ static void fold_by_rows(const work_t *w, ptrdiff_t chunk) {
         for (ptrdiff_t part = 0; part < inner; ++part) {
           ptrdiff_t lanes = image < images ? kernel * channels - part * block : 0;
           lanes = lanes < 0 ? 0 : lanes < block ? lanes : block;
-          uint8_t *dst = w->data[1] + ((((image / batch * inner + part) * height + row) * columns + first) * batch +
-                                       image % batch) * block;
+          uint8_t *dst = w->data[1] + ((((whole + part) * height + row) * columns + first) * batch + lane) * block;
           const uint8_t *from = lanes ? room + part * block : room;
           if (block == 16)
             masked_blocks(from, stride * channels, dst, batch * block, count, lanes);
@@ -444,6 +461,7 @@ static void fold_by_rows(const work_t *w, ptrdiff_t chunk) {
             blocks_of(from, stride * channels, dst, batch * block, count, lanes, block);
         }
       }
+  }
 }
 
 static int run_fold(const work_t *w) {
