@@ -43,7 +43,7 @@ def compare(
 
     found: dict[str, RunFacts] = {}
     networks: list[ComparedNetwork] = []
-    views: dict[str, dict[str, Any]] = {}
+    views: dict[str, Mapping[str, Any]] = {}
     with CommandWork() as work, Store(database_path(paths.home())) as store:
         for identifier in identifiers:
             work.begin(f"reading {identifier}")
@@ -51,11 +51,14 @@ def compare(
                 views[identifier] = view_of(Path(identifier))
                 networks.append(_of_bundle(identifier, views[identifier]))
                 continue
-            facts, network = _found(store, identifier)
+            facts, network, view = _found(store, identifier)
             found |= {member.run.uuid: member for member in facts}
-            networks += [network] if network is not None else []
+            if network is not None:
+                networks.append(network)
+                views |= {network.identifier: view} if view else {}
     runs, networks = list(found.values()), with_ratios(networks)
-    groups = compare_runs(runs) + compare_views(views)
+    beside_bundles = any(identifier.endswith(SUFFIX) for identifier in identifiers)
+    groups = (compare_views(views) if beside_bundles else []) + compare_runs(runs)
     if html is not None:
         with CommandWork(f"drawing {html}"):
             write_comparison(html, runs, networks, groups)
@@ -92,8 +95,8 @@ def _print(networks: Sequence[ComparedNetwork], groups: Sequence[ComparedGroup])
     tables.console().print(_layers_table(groups))
 
 
-def _found(store: Store, identifier: str) -> tuple[Sequence[RunFacts], ComparedNetwork | None]:
-    """Return the runs of a run or a campaign, and the campaign's network if its latency is known."""
+def _found(store: Store, identifier: str) -> tuple[Sequence[RunFacts], ComparedNetwork | None, Mapping[str, Any]]:
+    """Return the runs of a run or a campaign, the campaign's network if its latency is known, and its bundle's view."""
     from hilt.engine.campaign_results import board_of, load_result
     from hilt.report.comparison import ComparedNetwork
     from hilt.report.facts import facts_of_campaign, facts_of_run
@@ -101,16 +104,16 @@ def _found(store: Store, identifier: str) -> tuple[Sequence[RunFacts], ComparedN
 
     record = run_or_campaign(store, identifier)
     if isinstance(record, Run):
-        return facts_of_run(store, record).runs, None
+        return facts_of_run(store, record).runs, None, {}
     result = load_result(store, record)
     facts = facts_of_campaign(store, result)
     figure = network_figure(result, facts.inference)
     if not figure.microseconds:
-        return facts.runs, None
+        return facts.runs, None, {}
     network = ComparedNetwork(
         short(record.uuid), record.name, board_of(store, record), figure.microseconds, figure.mark, figure.whole, 1.0
     )
-    return facts.runs, network
+    return facts.runs, network, facts.inference.values.get("view", {}) if facts.inference is not None else {}
 
 
 def _of_bundle(path: str, view: Mapping[str, Any]) -> ComparedNetwork:
@@ -148,9 +151,9 @@ def _layers_table(groups: Sequence[ComparedGroup]) -> tables.Table:
         table.add_row(
             group.name,
             group.label,
-            str(len(set(group.seeds))),
-            f"{group.trials:,}",
-            f"{100 * group.valid_share:.0f}%",
+            str(len(set(group.seeds)) or "-"),
+            f"{group.trials:,}" if group.seeds else "-",
+            f"{100 * group.valid_share:.0f}%" if group.seeds else "-",
             "-" if group.median is None else f"{group.median:,.1f}",
             "-" if group.least is None else f"{group.least:,.1f}-{group.largest:,.1f}",
             "-" if group.ratio is None else f"{group.ratio:.3f}",

@@ -200,9 +200,9 @@ def _row(group: ComparedGroup) -> tuple[str, ...]:
     return (
         escape(group.name),
         escape(group.label),
-        str(len(set(group.seeds))),
-        f"{group.trials:,}",
-        f"{100 * group.valid_share:.0f}&nbsp;%",
+        str(len(set(group.seeds)) or "–"),
+        f"{group.trials:,}" if group.seeds else "–",
+        f"{100 * group.valid_share:.0f}&nbsp;%" if group.seeds else "–",
         "–" if group.median is None else f"{group.median:,.1f}",
         spread,
         *_difference(group.ratio),

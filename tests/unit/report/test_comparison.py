@@ -13,6 +13,8 @@ import pytest
 
 from hilt.cli.main import run as hilt
 from hilt.engine.campaign_results import LayerResult
+from hilt.engine.run_files import RunFiles
+from hilt.report.campaign_inference import INFERENCE
 from hilt.report.comparison import compare, compare_views, comparison_page
 from hilt.report.facts import RunFacts
 from hilt.report.run_plots import comparison_plot, coordinates_plot, curve, groups_of, importance, trial_plot
@@ -164,3 +166,25 @@ def test_bundles_are_compared_node_by_node() -> None:
     rows = compare_views({"a.hilt": slow, "b.hilt": fast})
     assert [row.ratio for row in rows] == [1.0, 0.5, 1.0, 0.5]
     assert [row.name for row in rows] == ["conv0", "conv0", "conv1", "conv1"]
+
+
+def test_a_campaign_beside_a_bundle_is_compared_by_its_own_bundles_nodes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HILT_HOME", str(tmp_path))
+    campaign, _ = make(tmp_path)
+    keep(tmp_path, campaign)
+    kept = RunFiles(tmp_path, campaign.uuid).directory / INFERENCE
+    slow, fast = small_view(), small_view()
+    for node in fast["nodes"]:
+        node["microseconds"] /= 2
+    kept.write_text(json.dumps(json.loads(kept.read_text()) | {"view": slow}))
+    monkeypatch.setattr("hilt.cli.compare.view_of", lambda path: fast)
+    assert hilt(["compare", campaign.uuid[:8], "b.hilt", "--json"]) == 0
+    groups = json.loads(capsys.readouterr().out)["groups"]
+    assert [(row["name"], row["label"], row["ratio"]) for row in groups[:2]] == [
+        ("conv0", campaign.uuid[:8], 1.0),
+        ("conv0", "b.hilt", 0.5),
+    ]
+    assert hilt(["compare", campaign.uuid[:8], campaign.uuid[:8], "--json"]) == 0
+    assert {row["label"] for row in json.loads(capsys.readouterr().out)["groups"]}.isdisjoint({campaign.uuid[:8]})
