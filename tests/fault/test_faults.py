@@ -42,6 +42,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     stop_boards(tmp_path / "home")
 
 
+@pytest.mark.timeout(600)  # a minute; beside other work boards boot in ten times their time
 def test_faults_of_all_kinds_leave_the_records_of_a_quiet_run(home: Path) -> None:
     quiet = quiet_run(home, TRIALS)
     verdicts = [faulty_run(home, quiet, SEED, RATE, CHEAP)]

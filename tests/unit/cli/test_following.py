@@ -159,13 +159,13 @@ def test_a_second_ctrl_c_lets_go_of_the_run(tmp_path: Path, gate: Gate) -> None:
     run = start(tmp_path)
     process = attached(tmp_path, run)
     read_until(process, "/40 trials")
-    process.send_signal(signal.SIGINT)
-    read_until(process, "stopping")
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 130, err
-    assert f"left run {run.uuid[:8]}, which stops when the board is done" in out
-    with EngineClient.attach(tmp_path, run.uuid) as client:
+    with EngineClient.attach(tmp_path, run.uuid) as client:  # now: a stop ends an engine within seconds
+        process.send_signal(signal.SIGINT)
+        read_until(process, "stopping")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 130, err
+        assert f"left run {run.uuid[:8]}, which stops when the board is done" in out
         gate.open()
         assert isinstance(list(client.events(60))[-1], Finished)
 

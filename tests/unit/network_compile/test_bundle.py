@@ -96,7 +96,10 @@ def test_every_byte_that_is_flipped_is_noticed_or_means_nothing(data: bytes) -> 
         (lambda facts: facts["target"].pop("parameters"), "the target has no parameters"),
         (lambda facts: facts["steps"][0].update(kind="odd"), "there is a step of kind odd"),
         (lambda facts: facts["steps"].append({"kind": "vta", "name": "v", "program": 7}), "there is no program 7"),
-        (lambda facts: facts["constants"]["bias of conv0"].update(offset=-64), "offset of constant .* cannot be -64"),
+        (
+            lambda facts: facts["constants"]["weights of conv0"].update(offset=-64),
+            "offset of constant .* cannot be -64",
+        ),
         (lambda facts: facts["memory"].update(activations=64), "buffer tensor .* lies outside of its memory"),
         (lambda facts: facts["programs"][0].update(count=9999), r"instructions are uint64 .*, not uint64 \(9999, 2\)"),
         (lambda facts: facts["programs"][0]["relocations"][0].update(buffer="odd"), "there is no buffer odd"),

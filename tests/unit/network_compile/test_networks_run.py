@@ -294,7 +294,7 @@ def test_too_little_memory_is_said_in_bytes() -> None:
     with (
         SimulatedVta(target(), memory_bytes=8192) as device,
         pytest.raises(
-            MemoryNeededError, match=r"needs 12288 bytes of contiguous memory, 8192 bytes are free \(\d+ bytes in all\)"
+            MemoryNeededError, match=r"needs 16384 bytes of contiguous memory, 8192 bytes are free \(\d+ bytes in all\)"
         ),
     ):
         Network(read_bundle(data, "m"), device)
