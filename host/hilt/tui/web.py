@@ -22,6 +22,8 @@ HOST = "127.0.0.1"
 """The page steers runs. It is reached from elsewhere through `ssh -L PORT:127.0.0.1:PORT`."""
 _TOKEN_BYTES = 32
 _FOREIGN_FONT = re.compile(r"<link[^>]*//fonts\.googleapis\.com[^>]*>")
+_NO_ICON = '<link rel="icon" href="data:,">'
+"""Keeps a browser from asking for /favicon.ico, which is not there, and from an error in its console."""
 _FIT = """<script>
   document.getElementById("terminal").dataset.fontSize = Math.max(7, Math.min(16, Math.floor(innerWidth / 50)));
 </script>
@@ -123,7 +125,7 @@ class _Door:
 
 def page_of(text: str) -> str:
     """Return textual-serve's page without its font of another site, and with 80 columns in a narrow window."""
-    return _FOREIGN_FONT.sub("", text).replace("</body>", f"{_FIT}</body>")
+    return _FOREIGN_FONT.sub(_NO_ICON, text).replace("</body>", f"{_FIT}</body>")
 
 
 class _Entrance:

@@ -226,6 +226,7 @@ def test_no_other_page_may_frame_it_and_it_loads_nothing_from_elsewhere(served: 
 def test_the_page_names_no_other_site_and_fits_80_columns_to_a_narrow_window(served: Served) -> None:
     text = ask(served.port, "/", Cookie=served.cookie())[1]
     assert re.findall(r'(?:src|href)="(?:https?:)?//(?!127\.0\.0\.1|localhost)[^"]*"', text) == []
+    assert 'rel="icon" href="data:,"' in text, "a browser asks for /favicon.ico, and its console has an error"
     assert text.index('id="terminal"') < text.index("dataset.fontSize = ") < text.index("</body>")
 
 
@@ -256,7 +257,9 @@ def test_a_browser_draws_it_and_a_phone_gets_80_columns(served: Served) -> None:
         page = browser.new_page(viewport={"width": 1200, "height": 800})
         page.set_default_timeout(120_000)
         answered: list[str] = []
+        errors: list[str] = []
         page.on("response", lambda response: answered.append(response.url))
+        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
         page.goto(f"http://127.0.0.1:{port}/?token={served.token}")
         served.renew()
         page.wait_for_selector("body.-first-byte", timeout=120_000)  # the terminal has begun to draw
@@ -272,6 +275,7 @@ def test_a_browser_draws_it_and_a_phone_gets_80_columns(served: Served) -> None:
         size = re.search(r"width=(\d+)&height=(\d+)", opened.value.url)
         assert size and int(size[1]) >= 80 and int(size[2]) >= 24  # the screens' own tests hold tabs and chart there
         assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
+        assert errors == []
         browser.close()
 
 
