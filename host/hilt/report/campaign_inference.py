@@ -49,8 +49,6 @@ class CampaignInference:
 def load_inference(store: Store, campaign: str) -> CampaignInference | None:
     """Return the inference of the campaign with this uuid; None if it has none, or a damaged one."""
     path = RunFiles(store.path.parent, campaign).directory / INFERENCE
-    if not path.is_file():
-        return None
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         board = str(values["board"])
