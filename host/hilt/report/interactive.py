@@ -18,7 +18,7 @@ _LAYOUT: dict[str, Any] = {
     "margin": {"l": 64, "r": 24, "t": 28, "b": 52},
     "font": {"family": "system-ui, DejaVu Sans, sans-serif", "size": 13},
     "hovermode": "closest",
-    "legend": {"orientation": "h", "y": 1.12, "x": 0},
+    "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
     "paper_bgcolor": "white",
     "plot_bgcolor": "white",
 }

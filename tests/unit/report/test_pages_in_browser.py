@@ -167,3 +167,16 @@ def test_however_many_plots_have_coordinates_those_in_view_are_drawn(browser: An
         page.wait_for_selector(f"#{name} canvas", state="attached")
         assert not page.evaluate(_LOST, name), name
     page.close()
+
+
+def test_a_legend_of_two_rows_stands_above_its_plot(browser: Any, tmp_path: Path) -> None:
+    names = ("other designs", "Pareto front", "too large for the part")
+    plot = Plot("front", "", [{"type": "scatter", "name": name, "x": [1, 2], "y": [1, 2]} for name in names])
+    (tmp_path / "legend.html").write_text(interactive_page("legend", [plot.html()]), encoding="utf-8")
+    page = browser.new_page(viewport={"width": _WIDTHS[0], "height": 900})
+    page.set_default_timeout(_TIMEOUT)
+    page.goto((tmp_path / "legend.html").as_uri())
+    page.wait_for_selector("#front .legend")
+    legend, grid = (page.locator(f"#front {part}").first.bounding_box() for part in (".legend", ".gridlayer"))
+    assert legend["height"] > 30 and legend["y"] + legend["height"] <= grid["y"] + 1
+    page.close()
