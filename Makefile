@@ -6,7 +6,7 @@ BOARD := $(BUILD)/board-env
 export HILT_CACHE := $(BUILD)/cache
 export HILT_BOARD_PYTHON := $(BOARD)/bin/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# Without compiled files of all packages: an import compiles what it needs.
+# Without compiled files of all packages: an import compiles its own.
 PIP_INSTALL := -m pip install -qq --no-compile
 # Runs other targets of this file on both cores.
 BOTH := +@$(MAKE) --no-print-directory --jobs 2

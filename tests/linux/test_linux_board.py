@@ -70,7 +70,7 @@ def test_its_records_are_those_of_the_model_on_this_machine(desk: Desk, undistur
 
 
 def kill_agent(desk: Desk) -> None:
-    pid = desk.output("cat", "/root/.hilt/agent.pid").partition('"pid": ')[2].partition("}")[0]
+    pid = desk.output("cat", ".hilt/agent.pid").partition('"pid": ')[2].partition("}")[0]
     assert desk.execute("kill", "-9", pid).status == 0
 
 

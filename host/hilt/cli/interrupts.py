@@ -68,7 +68,7 @@ interrupts = Interrupts()
 
 
 def _is_being_handled() -> bool:
-    """Return whether a KeyboardInterrupt, or what was raised in place of one, is on its way out."""
+    """Return whether a KeyboardInterrupt, or an error raised in place of one, is on its way out."""
     error = sys.exc_info()[1]
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__

@@ -74,7 +74,7 @@ def with_bias_product(code: Code, accelerator: Accelerator) -> Code | None:
     added["sram_base"], added["x_size"] = (wgt, inp), (blocks, 1)
     names = (*(BIAS_BLOCKS if name == BIAS else name for name in code.names), BIAS_INPUT)
     # A reset stands in front of the first input, which may wait for the layer before by way of it. The bias comes
-    # behind a tile's sums, so what it reads may be loaded meanwhile.
+    # behind a tile's sums, so its operands may be loaded meanwhile.
     wanted = np.arange(len(records), dtype=np.float64)
     wanted[tiles[0].reset] = np.flatnonzero(loads & (code.records["memory_type"] == MemoryType.UOP))[0] + 0.5
     behind = np.flatnonzero(multiplies(code.records))[0] + 0.5

@@ -49,14 +49,14 @@ _BORROWING: Mapping[str, tuple[str, Collection[str]]] = {
 """The folder of a form whose other files are named one by one."""
 _STANDARD_HEADERS = ("algorithm", "array", "cstdint", "cstring", "new", "vector")
 """The standard headers of the twin, compiled once for all parameter sets: half of a twin's compile time."""
-_OPTIMISATION = {"fast": ("-O3",), "quick": ("-O1",), "debug": ("-O1", "-g"), "trace": ("-O2",), "coverage": ("-O1",)}
-
-
 _COMMANDS = ("build.py", "compilation.py", "rtl_build.py", "pgo_workload.py")
+"""The files of this folder that decide how a model is compiled."""
 
 
 def build(accelerator: Accelerator, form: Form, profile: Profile = "fast") -> Path:
     """The shared library of this form, built if it is not in the cache. Safe with other builders at the same time.
+
+    `profile` is the RTL's; the other forms are compiled in one way.
 
     Raises ParameterError for RTL of parameters that it has not, MissingToolError where a tool is not installed and
     BuildError where the compilation fails.
@@ -144,9 +144,9 @@ def _build_into(folder: Path, accelerator: Accelerator, form: Form, profile: Pro
         if form == "rtl":
             commands = rtl_commands(accelerator, profile, made / LIBRARY, Path(work) / "verilated", folder.parent)
         elif form == "timing":
-            commands = [_timing_command(accelerator, profile, made, folder.parent)]
+            commands = [_timing_command(accelerator, made, folder.parent)]
         else:
-            commands = [_plain_command(accelerator, form, _OPTIMISATION[profile], made)]
+            commands = [_plain_command(accelerator, form, ("-O3",), made)]
         environment = toolchain.verilator().environment if form == "rtl" else None
         for command in commands:
             compilation.run(command, made / LOG, folder.with_suffix(".log"), model, environment)
@@ -157,9 +157,9 @@ def _build_into(folder: Path, accelerator: Accelerator, form: Form, profile: Pro
         made.rename(folder)
 
 
-def _timing_command(accelerator: Accelerator, profile: Profile, made: Path, models: Path) -> list[str]:
+def _timing_command(accelerator: Accelerator, made: Path, models: Path) -> list[str]:
     """Return the twin's command. -O2 compiles in three quarters of the time of -O3 and predicts as fast."""
-    optimisation = ("-O2",) if profile == "fast" else _OPTIMISATION[profile]
+    optimisation = ("-O2",)
     header = _standard_header(models, optimisation)
     return _plain_command(accelerator, "timing", (*optimisation, "-include", str(header)), made)
 

@@ -22,7 +22,7 @@ class BuildError(RuntimeError):
     """A model did not compile; the message ends with the end of its log, and `log` is all of it."""
 
     def __init__(self, message: str, log: Path) -> None:
-        super().__init__(message, log)  # what pickle makes it of again in another process
+        super().__init__(message, log)  # pickle makes it of these in another process
         self.log = log
 
     def __str__(self) -> str:

@@ -1,7 +1,7 @@
 """The commands that build the RTL with Verilator.
 
-Verilator's runtime, and its header as each set of flags compiles it, are compiled once for all parameter sets: half of
-what a model's compilation would take.
+Verilator's runtime and its header are compiled once for all parameter sets, the header once for each set of flags. That
+saves half of a model's compilation.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from hilt.simulator.compilation import LOG, PROCESSOR
 from hilt.vta.accelerator import Accelerator
 
 Profile = Literal["fast", "quick", "debug", "trace", "coverage"]
-"""Of fast and quick, fast runs cycles faster; quick is compiled in half of the time, for short programs."""
+"""`fast` runs most cycles a second; `quick` compiles in half of the time, for short programs."""
 
 _LISTINGS = {"quick": "fast"}
 """The profiles that have the flags of another, hls/sim/rtl_<profile>.f."""
 _ONCE = {"quick": ("-O2",), "debug": ("-O1",), "trace": ("-O1",), "coverage": ("-O1",)}
 _SLOW = ("-O1",)
-"""Of code that runs once in a simulation."""
+"""Flags for code that a simulation runs once."""
 _FAST = ("-O3", "-fno-semantic-interposition", "-fno-plt")
 _COUNTING = (*_FAST, "-fprofile-generate", "-fprofile-update=single")
 _AS_COUNTED = (*_FAST, "-fprofile-use", "-flto=auto")
@@ -95,7 +95,7 @@ class _Shared:
         self._verilated = verilated
         self._models = models
         self._flags = " ".join(_compiler_flags(profile))
-        self._listing = _LISTINGS.get(profile, profile)
+        self._facts = (toolchain.verilator().version, _LISTINGS.get(profile, profile), self._flags)
 
     def make(self, optimisation: Sequence[str], linking: Sequence[str]) -> list[str]:
         """Return the command. Code of every cycle is compiled with `optimisation`, the rest for short builds."""
@@ -115,12 +115,13 @@ class _Shared:
         """Return Verilator's header, with `<header>.fast.gch` beside it as these flags compile it."""
 
         def compile_header(folder: Path) -> None:
-            (folder / _HEADER).write_text("#include <verilated.h>\n", encoding="utf-8")
+            for name in (_HEADER, f"{_HEADER}.fast"):  # the second is read where g++ does not take its compiled form
+                (folder / name).write_text("#include <verilated.h>\n", encoding="utf-8")
             self._make_shared(folder, optimisation, [f"{_HEADER}.fast.gch"])
-            (folder / f"{_HEADER}.slow.gch").touch()  # make asks for it; the slow code has the header of _SLOW
+            (folder / f"{_HEADER}.slow.gch").touch()  # for make alone; the slow code has the header of _SLOW
 
-        facts = (self._listing, self._flags, *optimisation)
-        return compilation.shared_folder(self._models, "header", facts, compile_header) / _HEADER
+        facts = (*self._facts, *optimisation)
+        return compilation.shared_folder(self._models, "verilated", facts, compile_header) / _HEADER
 
     def _runtime(self) -> Path:
         """Return the folder of the objects of Verilator's runtime."""
@@ -128,7 +129,7 @@ class _Shared:
         def compile_runtime(folder: Path) -> None:
             self._make_shared(folder, (), [f"{name}.o" for name in self._runtime_names()])
 
-        return compilation.shared_folder(self._models, "runtime", (self._listing, self._flags), compile_runtime)
+        return compilation.shared_folder(self._models, "runtime", self._facts, compile_runtime)
 
     def _runtime_names(self) -> list[str]:
         """Return the names of the sources of the runtime, from the list that Verilator wrote."""
@@ -138,7 +139,7 @@ class _Shared:
 
     def _make_shared(self, folder: Path, optimisation: Sequence[str], targets: Sequence[str]) -> None:
         """Make targets of Verilator's makefile in a folder without a model."""
-        (folder / f"{_PREFIX}.mk").touch()  # what make takes for the makefile of the model
+        (folder / f"{_PREFIX}.mk").touch()  # make takes it for the makefile of the model
         command = [
             *("make", "-C", str(folder), "-I", str(self._verilated), "-f", str(self._verilated / _MAKEFILE)),
             *_variables(optimisation),

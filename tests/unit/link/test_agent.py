@@ -1,4 +1,4 @@
-"""The agent on a board whose session is a double: when it is sent, how it is started, and what each refusal becomes."""
+"""The agent on a board whose session is a double: when it is sent, how it is started, and the error of each refusal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A manifest that holds every kind of part: what is refused of each value that is missing, or of another kind or size.
+"""A manifest with every kind of part: each value is taken out, or gets another type or size, and must be refused.
 
 Programs are not looked at here (test_hostile_bundle).
 """

@@ -45,7 +45,7 @@ def test_every_output_element_is_right(epilogue: str, parameters: str) -> None:
     workload = replace(LAYER, epilogue=epilogue)
     tensors = make_tensors(workload, accelerator, seed=2)
     for name in tensors.inputs:
-        is_name(name, "what an agent takes as an input's name")
+        is_name(name, "a name that an agent takes")
     library = build(accelerator, "golden")
     ran = 0
     for knobs in sample(workload, accelerator):

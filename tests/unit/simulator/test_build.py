@@ -7,18 +7,20 @@ import pickle
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hilt import paths
-from hilt.simulator import compilation, toolchain
+from hilt.simulator import compilation, rtl_build, toolchain
 from hilt.simulator.build import LIBRARY, build, design_key, model_key
 from hilt.simulator.compilation import LOG, BuildError
 from hilt.simulator.device import MemoryModel, SimulatedDevice
 from hilt.simulator.toolchain import MissingToolError
 from hilt.vta.accelerator import Accelerator, IsaRevision, load_parameters
+from hilt.vta.parameters import VTAParameters
 
 pytestmark = pytest.mark.slow  # starts processes: engines or compilers
 
@@ -135,6 +137,32 @@ def test_twins_share_their_compiled_standard_headers(sources: Path, tmp_path: Pa
     command = [word for word in words[: words.index("-o")] if word != "-shared"] + ["-fsyntax-only", "-H"]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
     assert f"! {compiled}" in said
+
+
+def test_files_that_models_share_are_of_one_verilator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def shared_folder(models: Path, name: str, facts: Iterable[str], make: Callable[[Path], None]) -> Path:
+        asked.append((name, *facts))
+        return models
+
+    monkeypatch.setattr(compilation, "shared_folder", shared_folder)
+    found = toolchain.verilator()
+    for version in ("5.036", "5.040"):
+        monkeypatch.setattr(toolchain, "verilator", lambda version=version: replace(found, version=version))
+        rtl_build._Shared("quick", tmp_path, tmp_path).make(("-O2",), ())
+    assert len(set(asked)) == len(asked) == 6, "two headers and the runtime, of each version"
+
+
+@pytest.mark.rtl
+def test_a_compiled_header_that_is_not_taken_is_read_as_it_is(sources: Path, tmp_path: Path) -> None:
+    """As after an update of the compiler that leaves its version as it was."""
+    small = replace(PYNQ, parameters=VTAParameters.from_name("1x8_i8w8a32_12_13_14_15"))
+    library = build(small, "rtl", "quick")
+    for compiled in (tmp_path / "cache" / "models").glob("verilated-*/*.fast.gch"):
+        compiled.write_bytes(b"of another compiler")
+    shutil.rmtree(library.parent)
+    assert build(small, "rtl", "quick") == library
 
 
 def test_a_missing_tool_is_named_with_its_package(

@@ -27,7 +27,7 @@ DETAILS = {
     "board", "campaign", "confidence", "created", "detail", "failure", "finished", "predicted_microseconds", "state",
     "uuid", "versions",
 }  # fmt: skip
-"""What a run's equality leaves out."""
+"""Fields of a run that its equality does not compare."""
 
 
 def campaign(uuid: str, **changes: Any) -> Campaign:
