@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from numpy.typing import NDArray
 
 from hilt import paths
 from hilt.bitstreams.manifest import load_manifest, user_directory
@@ -24,16 +25,16 @@ from hilt.measure.dataset import DatasetStore
 from hilt.network import zoo
 from hilt.network.board_run import BoardRunner
 from hilt.store import Store, database_path
+from hilt.vta import isa
+from hilt.vta.accelerator import Accelerator, load_parameters
 
 from .test_compiled_network import save_quantised
 
 pytestmark = [pytest.mark.ssh, pytest.mark.rtl, pytest.mark.slow]
 BOARD = "virtual:pynq"
 HILT = (sys.executable, "-c", "from hilt.cli.entry import main; main()")
-FINISH_AFTER_A_STORE = (3 | 1 << 4).to_bytes(16, "little")
-"""A program of one instruction, which waits for ever."""
 EXPLORE = ("explore", "resnet8", "--output", "out", "--sweep")
-SIM = ("sim", "--params", "pynq", "--image", "stalls.bin@0", "--insns", "0:1", "--max-cycles", str(1 << 60))
+SIM = ("sim", "--params", "pynq", "--image", "sums.bin@0", "--insns", "0:2", "--max-cycles", str(1 << 60))
 PUBLISHED = str(Path(__file__).parents[1] / "unit" / "silicon" / "published.jsonl")
 SLOWNESS = 3
 """A machine that is busy with others takes so many times as long."""
@@ -49,10 +50,22 @@ def files(shared_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.savez(folder / "labelled.npz", **labelled)
     (folder / "sweep.toml").write_text("[base]\nparameters = 'pynq'\n[sweep]\nLOG_INP_BUFF_SIZE = [13, 14, 15]\n")
     (folder / "one.toml").write_text("[base]\nparameters = 'pynq'\n[sweep]\nLOG_INP_BUFF_SIZE = [15]\n")
-    (folder / "stalls.bin").write_bytes(FINISH_AFTER_A_STORE)
+    endless_program().tofile(folder / "sums.bin")
     done = subprocess.run([*HILT, "compile", "int8.onnx", "-o", "net.hilt"], cwd=folder, timeout=280)
     assert done.returncode == 0
     return folder
+
+
+def endless_program() -> NDArray[np.uint64]:
+    """Return a GEMM of 2 x 10^12 micro-ops and FINISH, as words (2, 2): neither model ends it.
+
+    A program that stalls would not do: the golden model passes any number of cycles of it at once.
+    """
+    program = np.zeros(2, isa.INSTRUCTION)
+    program["opcode"] = isa.Opcode.GEMM, isa.Opcode.FINISH
+    gemm = program[:1]
+    gemm["reset"], gemm["uop_end"], gemm["iter_out"], gemm["iter_in"] = 1, 8191, 16383, 16383
+    return isa.encode(program, Accelerator.for_parameters(load_parameters("pynq")))
 
 
 class Command:
@@ -122,8 +135,8 @@ def started(files: Path) -> Iterator[Callable[[list[str]], Command]]:
         (["trace", "resnet18.C5", "0", "--perfetto", "t.json"], "timing", "t.json"),
         (["trace", "resnet18.C5", "0", "--waves", "w.fst"], "compiling the RTL", "w.fst"),
         (["trace", "resnet18.C5", "0", "--waves", "w.fst"], "running 1", "w.fst"),
-        ([*SIM, "--dump", "0:16:out.bin"], "running 1", "out.bin"),
-        ([*SIM, "--device", "golden", "--dump", "0:16:out.bin"], "running 1", "out.bin"),
+        ([*SIM, "--dump", "0:16:out.bin"], "running 2", "out.bin"),
+        ([*SIM, "--device", "golden", "--dump", "0:16:out.bin"], "running 2", "out.bin"),
         (["bench", "certainty", "--quick", "--output", "bench"], "certainty", "bench/certainty/about.json"),
         (["silicon", "fit", PUBLISHED, "--output", "fit.json"], "fitting", "fit.json"),
         (["silicon", "choose"], "choosing the schedule of layer 1", "nothing"),
