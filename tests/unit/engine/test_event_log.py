@@ -7,8 +7,18 @@ from pathlib import Path
 import pytest
 
 from hilt.engine import event_log
-from hilt.engine.event_log import EventLog, previous, read_event_log
-from hilt.engine.events import BoardChanged, Event, Finished, Logged, RunProgress, StateChanged, TunerUpdated
+from hilt.engine.event_log import EventLog, is_kept, previous, read_event_log
+from hilt.engine.events import (
+    MAX_EVENT_BYTES,
+    BoardChanged,
+    Event,
+    Finished,
+    Logged,
+    RunProgress,
+    StateChanged,
+    TunerUpdated,
+    event_line,
+)
 from hilt.store import RunState
 from hilt.tui.event_lines import line_of
 
@@ -82,3 +92,43 @@ def test_a_long_file_is_begun_anew_and_the_earlier_file_is_read_too(
 def test_no_file_and_no_place_for_one_are_no_errors(tmp_path: Path) -> None:
     assert read_event_log(tmp_path / "none") == []
     EventLog(tmp_path / "no" / "such" / "place").recording(lambda event: None)(KEPT[0])
+
+
+@pytest.mark.parametrize(("cut", "first"), [(0, 0), (1, 1)])
+def test_a_file_that_fits_is_read_from_its_first_line(tmp_path: Path, cut: int, first: int) -> None:
+    """Of a longer file the first line that is read is a part of one, even where it happens to be whole."""
+    path = tmp_path / "events.jsonl"
+    publish = EventLog(path).recording(lambda event: None)
+    for ordinal in range(4):
+        publish(Logged("info", f"line {ordinal}", 0.0))
+    found = read_event_log(path, path.stat().st_size - cut)
+    assert [event.text for event in found] == [f"line {ordinal}" for ordinal in range(first, 4)]  # type: ignore[union-attr]
+
+
+def test_a_line_longer_than_any_event_is_left_out_and_the_next_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    lines = [event_line(Logged("info", name, 0.0)).rstrip(b"\n") for name in ("fits", "too long", "next")]
+    padded = [lines[0].ljust(MAX_EVENT_BYTES), lines[1].ljust(MAX_EVENT_BYTES + 1), lines[2]]
+    path.write_bytes(b"".join(line + b"\n" for line in padded))
+    found = read_event_log(path, 4 * MAX_EVENT_BYTES)
+    assert [event.text for event in found] == ["fits", "next"]  # type: ignore[union-attr]
+
+
+def test_a_file_is_begun_anew_once_it_is_past_its_limit_and_one_before_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "events.jsonl"
+    publish = EventLog(path).recording(lambda event: None)
+    publish(Logged("info", "line 0", 0.0))
+    monkeypatch.setattr(event_log, "MOST_BYTES", path.stat().st_size)
+    publish(Logged("info", "line 1", 0.0))
+    assert not previous(path).exists(), "it was just at its limit"
+    publish(Logged("info", "line 2", 0.0))
+    assert path.with_name("events.jsonl.1").read_bytes().count(b"\n") == 2
+    assert path.read_bytes().count(b"\n") == 1
+
+
+def test_a_board_that_says_more_than_its_usual_states_is_kept() -> None:
+    assert is_kept(BoardChanged("desk", "running", "2 trials", 1.0))
+    assert is_kept(BoardChanged("desk", "lost", "", 1.0))
+    assert not is_kept(BoardChanged("desk", "ready", "", 1.0))
