@@ -11,37 +11,59 @@ from typing import TypeGuard
 from tests.mutation.nearest import ROOT, nearest_tests, users_of
 from tests.mutation.record import Ran
 
-_SECONDS = 20.0
+_SECONDS = 30.0
 """Seconds that the chosen tests of a mutant take in all."""
 _LONG = 1.0
-"""A test of so many seconds comes after all of its folder that take less."""
+"""A test of so many seconds comes after all of its turn and folder that take less."""
 
 
 def chosen(name: str, line: int, tests: Mapping[str, Ran]) -> list[str]:
-    """Return the tests of a line of a file, those of its folders first, until they take `_SECONDS`.
+    """Return the tests of a line of a file: each test function once, then again with its other parameters.
 
-    Of each folder the short ones come first, by distance of their file. They are those that ran the line; else those
-    that ran a line of its file, then those of the files that import it: its code may run at import or in another
-    process.
+    In each turn those of the file's folders come first, of these the short ones, by distance of their file. One that
+    does not fit into what is left of `_SECONDS` is passed over. They are those that ran the line; else those that ran a
+    line of its file, then those of the files that import it: its code may run at import or in another process.
     """
-    folders = set(Path(name).parts[2:-1])
+    folders = {part.removeprefix("hilt_") for part in Path(name).parts[1:-1]} - {"hilt"}
     near = {file: rank for rank, file in enumerate(nearest_tests(name))}
     runners = line_runners(name, line, tests)
     if not runners:
         runners = [test for test, ran in tests.items() if name in ran.lines or _file(test) in near]
+    turns = _turns(sorted(runners, key=lambda test: (tests[test].seconds, test)))
 
-    def order(test: str) -> tuple[int, bool, int, float]:
-        elsewhere = -len(folders.intersection(Path(_file(test)).parts))
-        return elsewhere, tests[test].seconds > _LONG, near.get(_file(test), len(near)), tests[test].seconds
+    def order(test: str) -> tuple[int, int, bool, int, float]:
+        elsewhere = -_folders_alike(folders, Path(_file(test)))
+        return (
+            turns[test],
+            elsewhere,
+            tests[test].seconds > _LONG,
+            near.get(_file(test), len(near)),
+            tests[test].seconds,
+        )
 
     found: list[str] = []
     left = _SECONDS
     for test in sorted(runners, key=order):
-        left -= tests[test].seconds
-        if left < 0 and found:
-            break
-        found.append(test)
+        if tests[test].seconds <= left or not found:
+            left -= tests[test].seconds
+            found.append(test)
     return found
+
+
+def _turns(tests: Iterable[str]) -> dict[str, int]:
+    """Return of each test how many of the same function with other parameters come before it."""
+    counts: dict[str, int] = {}
+    turns: dict[str, int] = {}
+    for test in tests:
+        function = test.partition("[")[0]
+        turns[test] = counts.get(function, 0)
+        counts[function] = turns[test] + 1
+    return turns
+
+
+def _folders_alike(folders: Iterable[str], test: Path) -> int:
+    """Return how many folders have one of a test that is called alike: `network` and `network_compile` are."""
+    return sum(any(part == each or part.startswith(f"{each}_") for part in test.parts[:-1]) for each in folders)
 
 
 def line_runners(name: str, line: int, tests: Mapping[str, Ran]) -> list[str]:

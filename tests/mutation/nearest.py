@@ -9,6 +9,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("host/hilt", "board/hilt_board", "board/hilt_runtime", "board/hilt_virtual_board")
+TESTS = ("unit", "experiments", "networks", "onnx_suite", "e2e")
+"""Folders of tests that run the product's Python; others hold the RTL, figures, or the tests themselves."""
 _MODULE = re.compile(r"hilt(_\w+)?(\.\w+)+")
 _PLACE = re.compile(r"(\w+):\w+")
 """A module of the same package and a name in it, as hilt.cli.commands has them."""
@@ -80,7 +82,7 @@ def _words(test: str) -> frozenset[str]:
 
 @cache
 def _imports_of_tests() -> dict[str, frozenset[str]]:
-    tests = sorted((ROOT / "tests" / "unit").rglob("test_*.py"))
+    tests = sorted(path for folder in TESTS for path in (ROOT / "tests" / folder).rglob("test_*.py"))
     return {str(path.relative_to(ROOT)): _imported(path) for path in tests}
 
 

@@ -78,10 +78,42 @@ def test_those_of_the_same_folders_come_before_others_that_are_shorter(
     assert found == ["test_c", "test_b", "test_long", "test_a"]
 
 
+def test_each_function_comes_once_before_any_comes_again_with_other_parameters(write: Callable[..., None]) -> None:
+    write("def one() -> int:\n    return 1\n", near=("test_small.py", "test_other.py"))
+    tests = {
+        "test_small.py::test_a[slow]": ran(2, seconds=0.4),
+        "test_small.py::test_a[quick]": ran(2, seconds=0.2),
+        "test_small.py::test_a[middle]": ran(2, seconds=0.3),
+        "test_other.py::test_b[x]": ran(2, seconds=0.5),
+    }
+    names = [name.partition("::")[2] for name in choice.chosen(NAME, 2, tests)]
+    assert names == ["test_a[quick]", "test_b[x]", "test_a[middle]", "test_a[slow]"]
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [
+        ("host/hilt/network/partition.py", "tests/unit/network_compile"),
+        ("board/hilt_board/driver.py", "tests/unit/board"),
+        ("host/hilt/tune/glimpse/tuner.py", "tests/unit/tune"),
+    ],
+)
+def test_a_folder_of_tests_is_a_files_own_by_its_name(
+    name: str, folder: str, write: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("")
+    monkeypatch.setattr(choice, "line_runners", lambda name, line, tests: list(tests))
+    tests = {"tests/unit/cli/test_a.py::test_a": ran(2), f"{folder}/test_b.py::test_b": ran(2, seconds=0.9)}
+    assert choice.chosen(name, 2, tests)[0] == f"{folder}/test_b.py::test_b"
+
+
 def test_the_tests_of_a_mutant_end_before_their_time(write: Callable[..., None]) -> None:
     write("def one() -> int:\n    return 1\n")
     tests = {f"test_{number}": ran(2, seconds=8.0 + number) for number in range(4)}
-    assert choice.chosen(NAME, 2, tests) == ["test_0", "test_1"]
+    tests["test_long"] = ran(2, seconds=12.0)
+    assert choice.chosen(NAME, 2, tests) == ["test_0", "test_1", "test_2"]
+    tests["test_small"] = ran(2, seconds=2.5)
+    assert choice.chosen(NAME, 2, tests) == ["test_small", "test_0", "test_1", "test_2"], "three do not fit any more"
     assert choice.chosen(NAME, 2, {"test_long": ran(2, seconds=400.0)}) == ["test_long"]
 
 

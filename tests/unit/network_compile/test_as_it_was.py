@@ -7,14 +7,27 @@ it is meant: `build/host-env/bin/pytest tests/unit/network_compile/test_as_it_wa
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from hilt.network import core_speed
 from hilt.network.compile import compile_network
+from hilt.network.core_speed import (
+    CORES,
+    StepWork,
+    chain_seconds,
+    fold_of_floats_work,
+    node_work,
+    pack_work,
+    packed_work,
+    pieces_of,
+    step_seconds,
+    unpack_work,
+)
 from hilt.network.graph import Graph
 from hilt.network.network_view import network_view
 from hilt.network.predicted import predicted_profile
@@ -75,6 +88,44 @@ def test_it_is_as_it_was(name: str, snapshot: SnapshotAssertion) -> None:
     manifest = read_bundle(compile_network(graph, aim).data, "m").manifest
     view = network_view(graph, manifest, predicted_profile(graph, manifest), {})
     assert "\n".join([*_lines(manifest), *map(_node, view["nodes"])]) == snapshot
+
+
+def test_times_of_steps(snapshot: SnapshotAssertion) -> None:
+    """The model of each core, which decides where a node runs, over every operator that it tells apart.
+
+    Times are in microseconds: alone on one core, in pieces whose helpers sleep or watch, from memory, and in numpy.
+    """
+    lines = [f"{name}: {core}" for name, core in CORES.items()]
+    operators = sorted({*core_speed._PER_ELEMENT, *core_speed._PER_MAC, "Reshape", "Pad", "Erf", "Transpose", "Other"})
+    works = [StepWork(op, 4096, 9000, 0, 0, 1) for op in operators]
+    works += [StepWork(op, 4096, 9000, 1 << 16, 0, 1) for op in (*core_speed._PER_MAC, "Conv")]
+    works += [StepWork("add", 1 << 20, 3 << 20), StepWork("conv2d", 4096, 9000, 1 << 20), pack_work((1, 3, 9, 9), 1296)]
+    works += [pack_work((1, 3, 9, 9), 1296, fold=True, last=True, copied=400), unpack_work((1, 3, 9, 9), 1296)]
+    works += [pack_work((1, 3, 9, 9), 1296, last=True), fold_of_floats_work((1, 3, 9, 9), 1296)]
+    works += [packed_work(StepWork(op, 512, 900), 1024, 2048) for op in ("add", "max_pool", "multiply")]
+    for work in works:
+        times = [
+            step_seconds(core, engine, work, awake, quiet)
+            for core in CORES.values()
+            for engine, awake, quiet in (("native", False, False), ("native", True, True), ("numpy", False, False))
+        ]
+        lines.append(f"{work.op} {work.elements} {work.macs} {work.parts}: {_microseconds(times)}")
+    chain = [StepWork("quantize", 1 << 16, 5 << 16), StepWork("Reshape", 1, 0), StepWork("Gather", 1 << 16, 1 << 17)]
+    for core in CORES.values():
+        lines.append(f"chain on {core.name}: {_microseconds(chain_seconds(core, chain, 12, 6 << 16))}")
+        lines.append(f"awake: {_microseconds(chain_seconds(core, chain, 12, 6 << 16, awake=True))}")
+        lines.append(f"pieces {[pieces_of(core, [work]) for work in works]}, of the chain {pieces_of(core, chain)}")
+    assert "\n".join(lines) == snapshot
+
+
+def _microseconds(times: Iterable[float]) -> str:
+    return " ".join(f"{1e6 * each:.5g}" for each in times)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_work_of_nodes(name: str, snapshot: SnapshotAssertion) -> None:
+    graph = CASES[name][0]()
+    assert "\n".join(f"{node.name}: {node_work(graph, node)}" for node in graph.nodes) == snapshot
 
 
 def _lines(manifest: dict[str, Any]) -> Iterator[str]:
