@@ -194,11 +194,11 @@ def test_a_place_that_is_not_there_is_refused_with_those_that_are(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(keeper, "ClientSession", Started)
-    monkeypatch.setattr(keeper.sys, "argv", ["keeper", "lab", "shelf"])
+    monkeypatch.setattr(keeper.sys, "argv", ["keeper", "lab", "roof"])
     monkeypatch.setattr(keeper.logging, "disable", lambda level: None)
     keeper.main()
     (line,) = said(capsys)
-    assert line == {"state": "refused", "reason": "the coordinator at lab has no place shelf; there is desk"}
+    assert line == {"state": "refused", "reason": "the coordinator at lab has no place roof; there is desk"}
     assert made[0].did[-2:] == ["stop", "close"]
 
 
