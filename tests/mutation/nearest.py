@@ -9,8 +9,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("host/hilt", "board/hilt_board", "board/hilt_runtime", "board/hilt_virtual_board")
-TESTS = ("unit", "experiments", "networks", "onnx_suite", "e2e")
-"""Folders of tests that run the product's Python; others hold the RTL, figures, or the tests themselves."""
+TESTS = ("unit", "experiments")
+"""Folders of tests that run the product in their own process, in seconds; others start boards or hold the RTL."""
 _MODULE = re.compile(r"hilt(_\w+)?(\.\w+)+")
 _PLACE = re.compile(r"(\w+):\w+")
 """A module of the same package and a name in it, as hilt.cli.commands has them."""
