@@ -151,3 +151,10 @@ def test_the_service_runs_a_copy_that_only_root_can_change(tmp_path: Path, monke
 def test_a_folder_is_no_archive_to_install(tmp_path: Path) -> None:
     with pytest.raises(ServiceError, match="runs from a folder"):
         install(Home(tmp_path))
+
+
+def test_memory_is_in_bytes_and_counts_of_pages_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inspection, "_text", lambda path: "MemTotal:  512 kB\nHugePages_Total:  7\nMemFree: 3 kB")
+    assert inspection._memory() == {"MemTotal": 512 * 1024, "MemFree": 3 * 1024}
+    monkeypatch.setattr(inspection, "_text", lambda path: None)
+    assert inspection._memory() == {}
