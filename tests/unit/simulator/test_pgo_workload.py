@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from hilt.simulator.build import build
 from hilt.simulator.compilation import LOG
@@ -67,3 +69,11 @@ def test_the_rtl_is_compiled_from_its_profile_and_profiles_no_more() -> None:
     assert "vta_create" in symbols
     assert "gcov" not in symbols
     assert run(library) > 50_000
+
+
+@pytest.mark.parametrize("name", ACCELERATORS)
+def test_it_is_as_it_was(name: str, snapshot: SnapshotAssertion) -> None:
+    """Models of one accelerator that were built at different times are compiled from the same profile."""
+    base, image, count = pgo_workload(ACCELERATORS[name])
+    words = [f"at {base:#x}", f"{count} instructions", f"{len(image)} bytes", hashlib.sha256(image).hexdigest()[:16]]
+    assert ", ".join(words) == snapshot

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+from syrupy.assertion import SnapshotAssertion
 
 from hilt.measure import Request
 from hilt.measure.selftest import programs
@@ -46,3 +50,21 @@ def test_the_depth_programs_reach_the_last_element() -> None:
     assert len(programs.weight_depth(accelerator).tensors.inputs["wgt"]) == parameters.wgt_depth
     assert len(programs.micro_op_depth(accelerator).program.uops) == accelerator.uop_depth
     assert len(programs.accumulator_depth(accelerator).tensors.expected) == parameters.acc_depth
+
+
+@pytest.mark.parametrize("name", ["pynq", "pynq_batched", "zcu102"])
+def test_the_programs_are_as_they_were(name: str, snapshot: SnapshotAssertion) -> None:
+    """Figures of one board from two versions of hilt are of the same programs, on the same numbers."""
+    accelerator = BOARD_MODELS[name].accelerator
+    lines = []
+    for maker_name, maker in MAKERS.items():
+        request = maker(accelerator)
+        words = [request.program.sha256[:12], f"{len(request.program.instructions)} instructions"]
+        words += [f"{key} {_digest(values)}" for key, values in sorted(request.tensors.inputs.items())]
+        words += [f"makes {_digest(request.tensors.expected)}", f"within {request.limit_seconds:g} s"]
+        lines.append(f"{maker_name}: {', '.join(words)}, {request.repeat} times {request.number}")
+    assert "\n".join(lines) == snapshot
+
+
+def _digest(values: NDArray[Any]) -> str:
+    return f"{values.shape} {hashlib.sha256(values.tobytes()).hexdigest()[:10]}"
