@@ -11,6 +11,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,12 +20,14 @@ import pytest
 from rich.console import Console
 
 from hilt.cli.exit_codes import Exit
-from hilt.cli.following import Ending, exit_after
+from hilt.cli.following import Ending, exit_after, follow, name_of, wake
 from hilt.cli.progress import live_campaign_view, live_run_view, run_view
 from hilt.engine.client import EngineClient
 from hilt.engine.events import (
     BoardChanged,
     EngineCommand,
+    EngineHello,
+    Event,
     FailureCause,
     Finished,
     Logged,
@@ -31,7 +35,10 @@ from hilt.engine.events import (
     RunProgress,
     StateChanged,
 )
-from hilt.store import Campaign, Run, RunState
+from hilt.engine.run_files import RunFiles
+from hilt.engine.server import EngineServer
+from hilt.store import Campaign, Run, RunState, Store, database_path
+from tests.unit.engine.test_client import serving
 from tests.unit.engine.test_process import Gate, at_root, gate, start, to_the_end, wait
 from tests.unit.store.examples import run as example_run
 
@@ -216,3 +223,115 @@ def test_resumed_in_the_background_a_paused_run_goes_on(tmp_path: Path, gate: Ga
         said = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True).stdout
         assert "goes on by itself" in said
         wait(client, lambda event: isinstance(event, Finished) and event.state is RunState.FINISHED)
+
+
+class Shown:
+    """A view that keeps what it is shown, and acts at the first event of a kind."""
+
+    def __init__(self, act: Callable[[], None] = lambda: None, at: type[Event] = Finished) -> None:
+        self.events: list[Event] = []
+        self.notes: list[str] = []
+        self._act, self._at = act, at
+
+    def __enter__(self) -> Shown:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def show(self, event: Event) -> None:
+        self.events.append(event)
+        if isinstance(event, self._at):
+            self._act()
+            self._act = lambda: None
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+FINISHED = Finished(RunState.STOPPED, "by hand")
+
+
+def stored(home: Path, state: RunState, detail: str = "", failure: str = "") -> Run:
+    record = example_run("e" * 32)
+    with Store(database_path(home)) as store:
+        store.create_run(record)
+        store.set_state(record.uuid, state, detail, failure)
+        return store.run(record.uuid)
+
+
+@pytest.mark.parametrize("woken", [False, True])
+def test_a_run_is_shown_to_its_last_event_and_woken_where_that_is_asked(tmp_path: Path, woken: bool) -> None:
+    obeyed: list[EngineCommand] = []
+    record = stored(tmp_path, RunState.RUNNING)
+    server = EngineServer(RunFiles(tmp_path, record.uuid), EngineHello(record.uuid, os.getpid()), obeyed.append)
+    closing = threading.Thread(target=server.close)
+    server.publish(FINISHED)
+    view = Shown(closing.start)
+    ending = follow(tmp_path, record, view, wake=woken)
+    closing.join()
+    assert ending == Ending(FINISHED, False) and view.events[-1] == FINISHED and view.notes == []
+    assert obeyed == [EngineCommand.RESUME] * woken
+
+
+def test_the_first_ctrl_c_asks_the_engine_to_stop_and_the_second_lets_go(tmp_path: Path) -> None:
+    obeyed: list[EngineCommand] = []
+    record = stored(tmp_path, RunState.RUNNING)
+    before = signal.getsignal(signal.SIGINT)
+    with serving(tmp_path, obeyed) as server:
+
+        def press() -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+            server.publish(StateChanged(RunState.STOPPED, "stopping"))
+
+        view = Shown(press, EngineHello)
+        last = Shown(lambda: os.kill(os.getpid(), signal.SIGINT), StateChanged)
+        show = view.show
+        view.show = lambda event: (show(event), last.show(event))[0]  # type: ignore[method-assign]
+        assert follow(tmp_path, record, view) == Ending(None, True)
+    assert obeyed == [EngineCommand.STOP]
+    assert len(view.notes) == 1 and view.notes[0].startswith("Ctrl-C again does not wait for the board")
+    assert signal.getsignal(signal.SIGINT) == before
+
+
+@pytest.mark.parametrize(
+    ("state", "detail", "failure", "wanted"),
+    [
+        (RunState.FINISHED, "", "", Finished(RunState.FINISHED)),
+        (RunState.STOPPED, "by hand", "", Finished(RunState.STOPPED, "by hand")),
+        (RunState.FAILED, "cable", "board", Finished(RunState.FAILED, "cable", FailureCause.BOARD)),
+        (
+            *(RunState.RUNNING, "", ""),
+            Finished(
+                RunState.FAILED,
+                "the engine ended without a word; `hilt resume eeeeeeee` goes on from the record",
+                FailureCause.INTERNAL,
+            ),
+        ),
+    ],
+)
+def test_a_run_without_an_engine_ends_as_it_is_on_record(
+    tmp_path: Path, state: RunState, detail: str, failure: str, wanted: Finished
+) -> None:
+    ending = follow(tmp_path, stored(tmp_path, state, detail, failure), Shown())
+    assert not ending.interrupted and ending.finished is not None
+    assert replace(ending.finished, at=0.0) == replace(wanted, at=0.0)
+    wake(tmp_path, "e" * 32)  # nobody to wake
+
+
+def test_a_paused_run_is_woken_alone(tmp_path: Path) -> None:
+    obeyed: list[EngineCommand] = []
+    with serving(tmp_path, obeyed):
+        wake(tmp_path, "e" * 32)
+    assert obeyed == [EngineCommand.RESUME]
+
+
+def test_runs_and_campaigns_are_named_by_their_kind() -> None:
+    campaign = Campaign("c" * 32, "net", {}, {}, 1.0, {})
+    assert (name_of(example_run("a" * 32)), name_of(campaign)) == ("run aaaaaaaa", "campaign cccccccc")
+
+
+def test_a_failure_is_said_with_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    failed = Finished(RunState.FAILED, "the cable", FailureCause.BOARD)
+    assert exit_after(example_run("a" * 32), Ending(failed, False), True) is Exit.BOARD
+    assert capsys.readouterr().err == "hilt: run aaaaaaaa failed: the cable\n"
