@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hilt.network import metrics
 from hilt.network.metrics import MetricError, boxes_of, metric_of
 from hilt.tune.plugins import PluginError
 
@@ -93,3 +94,66 @@ def test_detection_is_cocos_mean_average_precision(tmp_path: Path) -> None:
     (tmp_path / "text.json").write_text("nothing")
     with pytest.raises(MetricError, match="is no JSON file of COCO's annotations"):
         metric_of("detection", tmp_path / "text.json").score({"y": right}, np.array([1, 2]))
+
+
+def box(x: float, width: float, confidence: float, kind: int = 0) -> list[float]:
+    return [x, 0.0, x + width, 10.0, confidence, kind]
+
+
+def heads_of(boxes: list[list[float]], classes: int = 2, count: int = 40) -> Array:
+    """Return YOLO's heads of boxes: centres and sizes, and a confidence for each class."""
+    made = np.zeros((4 + classes, count), np.float64)
+    for place, (left, top, right, bottom, confidence, kind) in enumerate(boxes):
+        made[:4, place] = (left + right) / 2, (top + bottom) / 2, right - left, bottom - top
+        made[4 + int(kind), place] = confidence
+    return made
+
+
+def test_boxes_come_by_confidence_and_doubtful_ones_not_at_all() -> None:
+    least = metrics._LEAST_CONFIDENCE
+    given = np.array([box(0, 5, 0.2), box(10, 5, least), box(20, 5, 0.9), box(30, 5, 0.2), box(40, 5, 2 * least)])
+    for output in (given, given[None], given[None, None]):
+        assert boxes_of(output)[:, 0].tolist() == [20, 0, 30, 40]
+    assert boxes_of(heads_of(given.tolist()))[:, 0].tolist() == [20, 0, 30, 40]
+    many = np.array([box(8 * place, 5, 0.5) for place in range(metrics._MOST_BOXES + 3)])
+    assert len(boxes_of(many)) == len(boxes_of(heads_of(many.tolist(), count=500))) == metrics._MOST_BOXES
+
+
+def test_heads_may_lie_the_other_way() -> None:
+    tall = heads_of([box(3, 4, 0.8, 1)], count=30).T
+    np.testing.assert_allclose(boxes_of(tall[:, :5].copy()), np.zeros((0, 6)), err_msg="its only class has none")
+    np.testing.assert_allclose(boxes_of(heads_of([box(3, 4, 0.8, 2)], classes=3, count=30).T), [box(3, 4, 0.8, 2)])
+    assert boxes_of(heads_of([], classes=1, count=5)).shape == (0, 6)
+    for shape in ((4, 30), (2, 6, 40), (6,)):
+        with pytest.raises(MetricError):
+            boxes_of(np.zeros(shape))
+
+
+def test_a_box_gives_way_to_a_more_confident_one_that_it_overlaps_by_more_than_the_limit() -> None:
+    """Boxes 10 wide that lie d apart share (10 - d) of their (10 + d)."""
+    limit = metrics._OVERLAP
+    apart = 10 * (1 - limit) / (1 + limit)
+    for distance, left in ((apart + 0.01, 2), (apart - 0.01, 1), (10.0, 2), (0.0, 1)):
+        found = boxes_of(heads_of([box(0, 10, 0.9), box(distance, 10, 0.8)]))
+        assert len(found) == left, distance
+    assert len(boxes_of(heads_of([box(0, 10, 0.9, 0), box(0, 10, 0.8, 1)]))) == 2, "of another class"
+    chain = [box(0, 10, 0.9), box(0.8 * apart, 10, 0.8), box(1.6 * apart, 10, 0.7)]
+    assert len(boxes_of(heads_of(chain))) == 2, "what gave way itself takes no other away"
+    high = [[0.0, 0.0, 10.0, 10.0, 0.9, 0], [0.0, apart + 0.01, 10.0, 10 + apart + 0.01, 0.8, 0]]
+    assert len(boxes_of(heads_of(high))) == 2, "as along the rows"
+
+
+def test_targets_of_one_value_have_no_spread() -> None:
+    found = scores_of("regression", np.array([1.0, 3.0]), np.array([2.0, 2.0]))
+    assert found["rmse"] == found["mae"] == 1 and np.isnan(found["r2"])
+    with pytest.raises(MetricError, match=r"y has \(2,\), the network gives \(3,\)"):
+        scores_of("regression", np.zeros(3), np.zeros(2))
+
+
+@pytest.mark.parametrize(("targets", "strange"), [([0, 9, 3], None), ([0, 10], 10), ([-1], -1), ([0.5], 0.5)])
+def test_classes_are_those_that_the_network_tells_apart(targets: list[float], strange: float | None) -> None:
+    if strange is None:
+        metrics.check_classes(np.array(targets), 10, "d.npz")
+        return
+    with pytest.raises(MetricError, match=f"^d.npz has class {strange} in y; the network tells classes 0 to 9 apart$"):
+        metrics.check_classes(np.array(targets), 10, "d.npz")
