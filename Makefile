@@ -6,8 +6,10 @@ BOARD := $(BUILD)/board-env
 export HILT_CACHE := $(BUILD)/cache
 export HILT_BOARD_PYTHON := $(BOARD)/bin/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# Without compiled files of all packages: an import compiles its own.
+# Without compiled files of all packages: an import compiles its own, once.
 PIP_INSTALL := -m pip install -qq --no-compile
+# Where this is set, each of the thousands of processes that tests start would compile its imports anew.
+unexport PYTHONDONTWRITEBYTECODE
 # Runs other targets of this file on both cores.
 BOTH := +@$(MAKE) --no-print-directory --jobs 2
 

@@ -48,6 +48,7 @@ def test_hard_layers_are_compared_with_the_baseline_and_misses_count_as_more_tha
     assert score.trials_on_hard(base, base)["never"] == 1
 
 
+@pytest.mark.slow
 def test_runs_on_datasets_are_kept_and_scored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HILT_HOME", str(tmp_path))
     monkeypatch.setattr(score, "contenders", lambda: [Contender.of("random"), Contender.of("order", by="random")])

@@ -57,37 +57,43 @@ def package_of(path: Path, source: Path) -> str:
     return ".".join(path.relative_to(source).parent.parts)
 
 
-@pytest.mark.parametrize("path", host_files(), ids=lambda path: str(path.relative_to(HOST)))
-def test_imports_go_down(path: Path) -> None:
-    level = {room: number for number, row in enumerate(rows()) for room in row}
-    room = room_of(path)
-    assert room in level, f"docs/architecture.md does not say where {room} stands"
-    for name in imported(path, package_of(path, HOST.parent)):
-        parts = name.split(".")
-        if parts[0] != "hilt" or len(parts) == 1:
-            continue
-        other = parts[1]
-        assert other == room or level[other] > level[room], f"{path.name} of {room} imports {name}"
+def imports(folder: Path, source: Path) -> list[tuple[Path, str]]:
+    """Return every file below `folder`, whose packages stand in `source`, with each module that it imports."""
+    files = sorted(path for path in folder.rglob("*.py") if path != HOST / "__init__.py")
+    assert files
+    return [(path, name) for path in files for name in imported(path, package_of(path, source))]
 
 
-@pytest.mark.parametrize("path", host_files(), ids=lambda path: str(path.relative_to(HOST)))
-def test_the_host_knows_only_the_boards_formats(path: Path) -> None:
-    for name in imported(path, package_of(path, HOST.parent)):
-        if name.split(".")[0] == "hilt_board":
-            assert name.startswith(("hilt_board.protocol", "hilt_board.bitfile")), f"{path} imports {name}"
+def levels() -> dict[str, int]:
+    return {room: number for number, row in enumerate(rows()) for room in row}
+
+
+def test_every_room_has_its_row() -> None:
+    assert {room_of(path) for path in host_files()} - levels().keys() == set()
+
+
+def test_imports_go_down() -> None:
+    level = levels()
+    pairs = [(path, name.split(".")[:2]) for path, name in imports(HOST, HOST.parent) if name.startswith("hilt.")]
+    assert [
+        (path, other) for path, (_, other) in pairs if other != room_of(path) and level[other] <= level[room_of(path)]
+    ] == []
+
+
+def test_the_host_knows_only_the_boards_formats() -> None:
+    formats = ("hilt_board.protocol", "hilt_board.bitfile")
+    pairs = imports(HOST, HOST.parent)
+    assert [pair for pair in pairs if pair[1].split(".")[0] == "hilt_board" and not pair[1].startswith(formats)] == []
 
 
 EXPERIMENTS = ROOT / "experiments" / "hilt_experiments"
 CALLERS_OF_EXPERIMENTS = {"cli/bench.py", "cli/dataset.py", "cli/dataset_files.py", "cli/glimpse.py"}
 
 
-@pytest.mark.parametrize("path", sorted(EXPERIMENTS.rglob("*.py")), ids=lambda path: str(path.relative_to(EXPERIMENTS)))
-def test_experiments_stand_on_the_tuners_and_below(path: Path) -> None:
-    level = {room: number for number, row in enumerate(rows()) for room in row}
-    for name in imported(path, package_of(path, EXPERIMENTS.parent)):
-        parts = name.split(".")
-        if parts[0] == "hilt" and len(parts) > 1:
-            assert level[parts[1]] >= level["tune"], f"{path.name} imports {name}"
+def test_experiments_stand_on_the_tuners_and_below() -> None:
+    level = levels()
+    pairs = [pair for pair in imports(EXPERIMENTS, EXPERIMENTS.parent) if pair[1].startswith("hilt.")]
+    assert [(path, name) for path, name in pairs if level[name.split(".")[1]] < level["tune"]] == []
 
 
 def test_hilt_imports_no_experiment_but_when_a_command_needs_it() -> None:
@@ -119,37 +125,25 @@ def test_the_wheel_of_hilt_holds_no_experiments() -> None:
 RUNTIME = ROOT / "board" / "hilt_runtime"
 
 
-@pytest.mark.parametrize("path", sorted(RUNTIME.rglob("*.py")), ids=lambda path: str(path.relative_to(RUNTIME)))
-def test_the_runtime_stands_alone(path: Path) -> None:
-    for name in imported(path, package_of(path, RUNTIME.parent)):
-        assert name.split(".")[0] not in ("hilt", "hilt_board"), f"{path} imports {name}"
+def test_the_runtime_stands_alone() -> None:
+    pairs = imports(RUNTIME, RUNTIME.parent)
+    assert [pair for pair in pairs if pair[1].split(".")[0] in ("hilt", "hilt_board")] == []
 
 
-@pytest.mark.parametrize("path", sorted(BOARD.rglob("*.py")), ids=lambda path: str(path.relative_to(BOARD)))
-def test_the_board_knows_nothing_of_the_host(path: Path) -> None:
-    for name in imported(path, package_of(path, BOARD.parent)):
-        assert name.split(".")[0] != "hilt", f"{path} imports {name}"
+@pytest.mark.parametrize("folder", [BOARD, BOARD.with_name("hilt_virtual_board")], ids=lambda folder: folder.name)
+def test_the_board_knows_nothing_of_the_host(folder: Path) -> None:
+    assert [pair for pair in imports(folder, BOARD.parent) if pair[1].split(".")[0] == "hilt"] == []
 
 
-@pytest.mark.parametrize(
-    "path", sorted(BOARD.with_name("hilt_virtual_board").rglob("*.py")), ids=lambda path: path.stem
-)
-def test_a_virtual_boards_parts_stand_on_the_agent(path: Path) -> None:
-    for name in imported(path, package_of(path, BOARD.parent)):
-        assert name.split(".")[0] != "hilt", f"{path} imports {name}"
-
-
-@pytest.mark.parametrize("path", sorted(BOARD.rglob("*.py")), ids=lambda path: str(path.relative_to(BOARD)))
-def test_the_agent_of_a_real_board_knows_no_virtual_one(path: Path) -> None:
+def test_the_agent_of_a_real_board_knows_no_virtual_one() -> None:
     """Only the seam names the package, and finds none in a real board's archive."""
-    for name in imported(path, package_of(path, BOARD.parent)):
-        assert not name.startswith("hilt_virtual_board"), f"{path} imports {name}"
-    text = path.read_text(encoding="utf-8")
-    assert "HILT_CHAOS" not in text and "HILT_VERILATED" not in text
-    assert path.name == "extension.py" or "hilt_virtual_board" not in text
+    assert [pair for pair in imports(BOARD, BOARD.parent) if pair[1].startswith("hilt_virtual_board")] == []
+    for path in BOARD.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert "HILT_CHAOS" not in text and "HILT_VERILATED" not in text, path
+        assert path.name == "extension.py" or "hilt_virtual_board" not in text, path
 
 
 def test_the_tuners_never_learn_where_a_trial_was_measured() -> None:
-    for path in sorted((HOST / "tune").rglob("*.py")):
-        for name in imported(path, package_of(path, HOST.parent)):
-            assert not name.startswith(("hilt.measure", "hilt.link", "hilt.virtual", "hilt.engine")), f"{path}: {name}"
+    places = ("hilt.measure", "hilt.link", "hilt.virtual", "hilt.engine")
+    assert [pair for pair in imports(HOST / "tune", HOST.parent) if pair[1].startswith(places)] == []

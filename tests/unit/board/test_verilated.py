@@ -151,6 +151,7 @@ def test_a_public_bitstreams_registers_are_those_of_its_time(device: Any) -> Non
     assert device._model.registers == {} and device._model.stepped == []
 
 
+@pytest.mark.slow
 def test_memory_is_the_models_own_and_free_again_when_nobody_holds_it(device: Any, verilated: ModuleType) -> None:
     first, second = device.allocate((3, 5), "<i4"), device.allocate((0,), "u1")
     assert first.given["device_address"] == BASE and second.given["device_address"] == BASE + 4096

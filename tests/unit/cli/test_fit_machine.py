@@ -54,6 +54,7 @@ def recorded(home: Path, count: int) -> Run:
     return run
 
 
+@pytest.mark.slow
 def test_a_run_gives_its_bitstream_a_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HILT_HOME", str(tmp_path))
     run = recorded(tmp_path, 8)

@@ -68,6 +68,7 @@ def test_a_layers_latency_counts_as_often_as_it_is_in_the_table() -> None:
     assert found.latency.total == found.latency.vta == pytest.approx(2 * layer.cycles / 100)
 
 
+@pytest.mark.slow
 def test_a_design_is_what_the_compiler_makes_for_a_board_of_it() -> None:
     """The same layers, cycles and whole inference as `hilt compile` for the virtual board of these parameters."""
     assert NETWORK.graph is not None
@@ -80,6 +81,7 @@ def test_a_design_is_what_the_compiler_makes_for_a_board_of_it() -> None:
     assert found.latency == wanted and found.whole
 
 
+@pytest.mark.slow
 def test_batch_lanes_hold_an_image_each_or_bands_of_one() -> None:
     one = infer(NETWORK, PYNQ)
     parameters = type(PYNQ.parameters).from_mapping(PYNQ.parameters.to_mapping() | {"LOG_BATCH": 1})
@@ -89,6 +91,7 @@ def test_batch_lanes_hold_an_image_each_or_bands_of_one() -> None:
     assert banded.latency.vta < batched.latency.vta
 
 
+@pytest.mark.slow
 def test_a_network_of_the_catalogue_and_a_table_of_layers() -> None:
     found = load_subject("resnet8")
     assert found.graph is not None and found.name == "resnet8" and load_subject("resnet8").key == found.key
@@ -102,6 +105,7 @@ def test_a_name_that_is_no_networks_is_answered_with_those_that_there_are() -> N
         load_subject("resnet9")
 
 
+@pytest.mark.slow
 def test_kept_evaluations_are_not_repeated(evaluated: tuple[Path, list[Evaluation]]) -> None:
     folder, before = evaluated
     with ThreadPoolExecutor(1) as executor:

@@ -60,6 +60,7 @@ def test_a_named_layer_runs_in_float_on_the_processor() -> None:
     np.testing.assert_allclose(given, wanted, atol=0.05 * float(np.abs(wanted).max()))
 
 
+@pytest.mark.slow
 def test_the_fewest_layers_that_reach_the_aim_stay_in_float() -> None:
     graph = canonical(wild_model())
     samples = samples_for(graph, 24)
@@ -93,6 +94,7 @@ def skewed_model() -> Any:
     return model_of(nodes, {"x": (1, 3, 8, 8)}, weights)
 
 
+@pytest.mark.slow
 def test_channels_are_equalised_through_layers_in_float() -> None:
     graph = canonical(skewed_model())
     samples = samples_for(graph, 24)
@@ -102,6 +104,7 @@ def test_channels_are_equalised_through_layers_in_float() -> None:
         assert quantise(graph, samples, search=False, kept=[kept]).costs.decibels > plain.costs.decibels
 
 
+@pytest.mark.slow
 def test_the_aim_is_reached_beside_the_users_model_with_channels_equalised() -> None:
     model = skewed_model()
     graph = canonical(model)

@@ -57,6 +57,7 @@ _MIDDLE: dict[str, tuple[list[Any], dict[str, Array]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("op", sorted(_MIDDLE))
 def test_an_operator_on_vta_runs_there_between_layers(op: str) -> None:
     nodes, numbers = _MIDDLE[op]

@@ -61,6 +61,7 @@ def inner_ops(graph: Graph) -> list[str]:
     return [node.op for node in graph.nodes if node.name not in floats]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["resnet8", "ds_cnn", "mobilenet_v1", "autoencoder"])
 def test_mlperf_tinys_networks_quantise(name: str) -> None:
     graph = fixed_model(zoo.make(name), name)

@@ -106,6 +106,7 @@ def forms(graph: OnnxGraph, feeds: tuple[Feeds, ...]) -> Iterator[OnnxGraph]:
             yield made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 160, 40))
 def test_another_form_of_a_graph_computes_the_same(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the clip of nearly flat ends, which may lose a quarter of a step."""

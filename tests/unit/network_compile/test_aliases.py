@@ -65,6 +65,7 @@ def kinds(made: Compiled) -> list[str]:
     return [step["kind"] for step in made.manifest["steps"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("images", "parameters"), [(1, PYNQ), (4, BATCHED)])
 def test_a_layer_that_is_split_and_joined_is_one_program(images: int, parameters: str) -> None:
     builder = split_and_joined(images)
@@ -132,6 +133,7 @@ def test_what_the_processor_writes_shares_no_cache_line_with_vta(size: int, join
     assert Aliases(graph, PackedLayout(VTAParameters.from_name(PYNQ)), {by_vta, by_processor}).join(graph.nodes[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("window", "message"),
     [

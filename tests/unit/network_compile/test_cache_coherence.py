@@ -226,6 +226,7 @@ CALLS = Without(-1)
 CALLS.visit(ast.parse(inspect.getsource(hilt_runtime.placed_network)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(CALLS.found)), ids=CALLS.found)
 def test_no_call_can_be_left_out(case: Case, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     tree = Without(number).visit(ast.parse(inspect.getsource(hilt_runtime.placed_network)))

@@ -161,6 +161,7 @@ def field(opcode: int, word: int, bit: int, value: int) -> Edit:
     return lambda parts: parts.words(lambda words: add(words, first(words, opcode), word, bit, value))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
@@ -421,6 +422,7 @@ def test_a_manifest_of_very_many_values_is_refused_before_they_are_made(data: by
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_a_bundle_that_is_larger_than_the_memory_is_named(data: bytes, tmp_path: Path) -> None:
     parts = Parts(data)
     parts.put("memory/big.npy", np.zeros(300 << 20, np.int8))

@@ -64,6 +64,7 @@ def test_a_board_is_as_many_times_slower_as_its_steps_take_longer() -> None:
     assert times_slower(graph, {name: 3 * each for name, each in model.items()}, CORTEX_A9) == pytest.approx(3.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("channels", "kernel", "side", "folds"), [(3, 7, 64, True), (8, 39, 128, False)])
 def test_a_first_layer_is_folded_where_vta_wins_more_than_packing_loses(
     channels: int, kernel: int, side: int, folds: bool
@@ -74,6 +75,7 @@ def test_a_first_layer_is_folded_where_vta_wins_more_than_packing_loses(
     assert ("fold" in compile_network(graph, target()).manifest["steps"][0]) == folds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "channels", "stride"), [(PYNQ, 1, 1), (PYNQ, 1, 2), ("2x32_i8w8a32_15_15_18_17", 3, 2)]
 )
@@ -91,6 +93,7 @@ def test_a_first_layer_of_one_block_of_taps_runs_as_its_reference(name: str, cha
     compare(inference.tensors, evaluate(graph, {"x": data}), graph)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("channels", "kernel", "folds"), [(3, 7, True), (16, 3, False)])
 def test_a_fold_is_counted_as_one_and_other_packing_as_it_is(channels: int, kernel: int, folds: bool) -> None:
     builder = Builder((1, channels, 64, 64))

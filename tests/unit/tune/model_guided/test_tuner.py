@@ -202,6 +202,7 @@ def test_options_that_cannot_be_are_refused() -> None:
         HiltOptions(machine="fast")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", sorted(PARTS))
 def test_without_a_part_it_still_proposes_what_compiles(problem: TuningProblem, part: str) -> None:
     tuner = HiltTuner(problem, 1, HiltOptions(without=part))
