@@ -179,6 +179,7 @@ def test_a_batch_has_its_whole_latency_and_does_not_push_out_the_fastest_image()
     assert exploration.front([made(353_000, 2, 5.0), made(646_000, 2, 5.0)]) == [0]
 
 
+@pytest.mark.slow
 def test_a_part_that_is_too_small_takes_a_design_off_the_front(evaluated: tuple[Path, list[Evaluation]]) -> None:
     large = Evaluation(PYNQ, evaluated[1][0].inference, Area(1e6, 1, 1, 1, "model"), 0.0)
     none = Evaluation(

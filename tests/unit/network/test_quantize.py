@@ -100,6 +100,7 @@ def test_digits_lose_at_most_half_a_point() -> None:
     assert_agrees(result)
 
 
+@pytest.mark.slow
 def test_every_phase_is_counted_from_its_start() -> None:
     graph = fixed_model(zoo.make("resnet8"), "resnet8")
     canonicalise(graph)

@@ -47,6 +47,7 @@ def multiplications(model: Model) -> int:
     return sum(sizes[node.output[0]] * math.prod(weights[node.input[1]][1:]) for node in layers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", zoo.NETWORKS)
 def test_a_network_has_its_published_size(name: str) -> None:
     model = made(name)

@@ -159,6 +159,7 @@ def test_whole_networks_come_first_and_layers_have_names(
     assert '<td data-label="seeds">1</td>' in page
 
 
+@pytest.mark.slow
 def test_bundles_are_compared_node_by_node() -> None:
     slow, fast = small_view(), small_view()
     for node in fast["nodes"]:
@@ -168,6 +169,7 @@ def test_bundles_are_compared_node_by_node() -> None:
     assert [row.name for row in rows] == ["conv0", "conv0", "conv1", "conv1"]
 
 
+@pytest.mark.slow
 def test_a_campaign_beside_a_bundle_is_compared_by_its_own_bundles_nodes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -40,6 +40,7 @@ def test_batch_is_counted_in_blocks() -> None:
     assert space_for(workload, PYNQ).knobs[0].values == (1, 2, 4, 8)
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(knobs)
 def test_indices_positions_and_values_are_one_to_one(space: Space) -> None:

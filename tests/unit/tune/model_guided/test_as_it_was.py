@@ -72,6 +72,7 @@ def _facts(design: InitialDesign, machine, rows) -> Iterator[tuple[str, ArrayLik
     yield "affordable", [machine.affordable(1e5), machine.affordable(1e7)]
 
 
+@pytest.mark.slow
 def test_what_is_learnt(design: InitialDesign, snapshot: SnapshotAssertion) -> None:
     """Learn the latencies of a board with a slow memory, and one that is off, by two machines."""
     design = replace(design, hypotheses=design.hypotheses[:2])
