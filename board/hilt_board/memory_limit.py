@@ -1,4 +1,4 @@
-"""Bounds what a network's processor steps may allocate: a step that wants more fails, and the worker lives on."""
+"""Bounds the memory of a network's processor steps: a step that wants more fails, and the worker lives on."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class StoredZip:
 
 
 _DAMAGED = (zipfile.BadZipFile, EOFError, NotImplementedError, OSError, RuntimeError, ValueError, struct.error)
-"""What zipfile raises for files that are damaged, encrypted or of another kind (ValueError: a name that is no text)."""
+"""Errors of zipfile for files that are damaged, encrypted or of another kind (ValueError: a name that is no text)."""
 
 
 def _reason(error: Exception) -> str:

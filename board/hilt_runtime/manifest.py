@@ -1,4 +1,4 @@
-"""Checks of a bundle's manifest: what runs on a board relies on it afterwards, so every part of it is looked at."""
+"""Checks of a bundle's manifest: a board's steps rely on it afterwards, so every part of it is looked at."""
 
 from __future__ import annotations
 

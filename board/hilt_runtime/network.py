@@ -61,7 +61,7 @@ class Network:
             device: The device that runs it; without one, VTA on this very board.
             bitstream: The .bit file to program that with; without one the board must be programmed already.
             keep: Give every tensor memory of its own, so that all can be looked at afterwards.
-            engine: What computes the processor's steps; without one hilt_runtime.native.library.engine decides.
+            engine: The engine of the processor's steps; without one hilt_runtime.native.library.engine decides.
 
         Raises:
             BundleError: The file is no bundle, damaged or altered.

@@ -104,7 +104,7 @@ class PlacedNetwork:
             bundle: The network.
             device: The device that runs it.
             turn: Held while VTA runs a program.
-            engine: What computes the processor's steps.
+            engine: The engine of the processor's steps.
             keep: Give every tensor memory of its own, so that all can be looked at afterwards.
             constants: The same network, whose constants this one reads.
 

@@ -18,7 +18,7 @@ _OPERANDS: Dict[int, Tuple[Tuple[str, int, str], ...]] = {
     isa.GEMM: (("dst", isa.ACC, "accumulator"), ("src", isa.INP, "input"), ("wgt", isa.WGT, "weight")),
     isa.ALU: (("dst", isa.ACC, "accumulator"), ("src", isa.ACC, "accumulator")),
 }
-"""What a micro-op's fields count, by opcode: the field, the memory type and its name."""
+"""The units of a micro-op's fields, by opcode: the field, the memory type and its name."""
 _LAST_ALU = 4
 
 
@@ -244,7 +244,7 @@ def _operations(words: Any, machine: InstructionSet, first: int) -> Dict[int, Di
 
 
 def _check_windows(gemms: Dict[str, Any], machine: InstructionSet) -> None:
-    """Check the window GEMMs, whose weights do not move on: the factors say what they do not write."""
+    """Check the window GEMMs, whose weights do not move on: the factors say which elements they leave."""
     window = gemms["window"] != 0
     if not machine.window or not isa.window_rows(machine.sizes.block):
         text = "is a window GEMM, which the accelerator has not, or the bundle does not name"
@@ -266,7 +266,7 @@ def check_tokens(words: Any, machine: InstructionSet) -> None:
     """Check that a program ends: one FINISH, the last; every token there when it is popped, none left behind.
 
     Instructions in program order, each run to its end before the next, must never wait. The stages then end in any
-    order that they take, with instruction queues of any depth: what each does depends on its tokens alone. And
+    order that they take, with instruction queues of any depth: each one's effect depends on its tokens alone. And
     FINISH must wait for the last STORE. Raises ProgramCheckError.
     """
     first = words[:, 0]

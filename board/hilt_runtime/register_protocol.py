@@ -89,7 +89,7 @@ class RegisterProtocol(NamedTuple):
     def _run_mapped(
         self, mapped: MappedRegisters, address: int, count: int, limit_seconds: float, expected_seconds: float
     ) -> DeviceRun:
-        """Start in C, and wait a little there: what takes longer, and every fault, is this class's as ever."""
+        """Start in C, and wait a little there: longer programs, and every fault, are this class's as ever."""
         begun = mapped.start(address, count)
         if begun is None:
             self.soft_reset()  # says what is wrong, or ends late

@@ -16,7 +16,7 @@ from types import FrameType
 
 @contextmanager
 def processes(count: int) -> Iterator[ProcessPoolExecutor]:
-    """A signal that ends us ends them and what they started, and Ctrl-C, which a terminal sends to all, is ours.
+    """A signal that ends us ends them and their children, and Ctrl-C, which a terminal sends to all, is ours.
 
     To be called in the main thread.
     """

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Starts VTA through its mapped registers and waits a little: what register_protocol.py does, in microseconds. What takes
-// longer, and every fault, is left to it.
+// Starts VTA through its mapped registers and waits a little, as register_protocol.py does, in microseconds. A program
+// that takes longer, and every fault, is left to it.
 #include "engine.h"
 
 #include <time.h>

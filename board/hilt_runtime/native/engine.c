@@ -126,8 +126,8 @@ static void run_piece(void *context, int64_t piece) {
 }
 
 // Runs steps from `first` on, and writes the begin and end of each in seconds to `times`; the pieces of one, and the
-// steps of a chain, have the same; a quiet step has none, and the next one begins where it did. Returns `count` at the end, the place of the next step of Python's, or -1 - place of
-// a step that its values forbid.
+// steps of a chain, have the same; a quiet step has none, and the next one begins where it did. Returns `count` at
+// the end, the place of the next step of Python's, or -1 - place of a step that its values forbid.
 EXPORT int64_t hilt_run(const hilt_step *steps, int64_t first, int64_t count, const hilt_buffer *buffers,
                         double *times) {
   double began = now();

@@ -2,7 +2,7 @@
 //
 // The runtime's native engine: steps of an inference as flat records, made once by Python from a checked manifest.
 // A step names a kernel, its buffers (places in a table) and its numbers. hilt_check compares every step with the sizes
-// of its buffers; hilt_run trusts what hilt_check has accepted. Integers wrap as VTA's; floats are IEEE, never fused.
+// of its buffers; hilt_run trusts records that hilt_check has accepted. Integers wrap as VTA's; floats are IEEE, never fused.
 #ifndef HILT_ENGINE_H
 #define HILT_ENGINE_H
 
@@ -33,7 +33,7 @@ typedef struct {
   int64_t bytes;
 } hilt_buffer;
 
-// What a kernel gets: its numbers, and its buffers by their order in the step.
+// A kernel's arguments: its numbers, and its buffers by their order in the step.
 typedef struct {
   const int64_t *p;
   const double *f;

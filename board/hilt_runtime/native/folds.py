@@ -29,7 +29,7 @@ def folds_of_floats(
 
 
 def _belong(before: Step, step: Step) -> bool:
-    """Tell whether a step folds what the one before quantises."""
+    """Tell whether a step folds the tensor that the one before quantises."""
     folds = step["kind"] == "pack" and "fold" in step and "rows" not in step["fold"]
     folds = folds and before["kind"] == "cpu" and before["op"] == "quantize"
     return folds and step["tensor"] == before["outputs"][0]

@@ -247,7 +247,7 @@ class InferencePlan:
         self._ends[place - 1] = first
 
     def _replace(self, first: int, last: int, own: Sequence[StepRecord]) -> None:
-        """Put records in the place of others, and move what lies behind."""
+        """Put records in the place of others, and move those behind."""
         more = len(own) - (last - first)
         self.builder.records[first:last] = own
         self._ends = [end + more if end >= last else end for end in self._ends]

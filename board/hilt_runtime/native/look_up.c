@@ -28,7 +28,7 @@ static inline quarters_t quarters_of(const uint8_t *entries) {
   return quarters;
 }
 
-// Places outside of a quarter of the table give 0, or leave what is there.
+// Places outside of a quarter of the table give 0, or leave the old element.
 static inline uint8x16_t looked_up(quarters_t quarters, uint8x16_t places) {
   uint8x16_t found = vqtbl4q_u8(quarters.of[0], places);
   UNROLLED for (int quarter = 1; quarter < 4; ++quarter)

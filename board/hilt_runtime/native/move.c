@@ -36,7 +36,8 @@ static void transpose_tile(const uint8_t *src, ptrdiff_t from, uint8_t *dst, ptr
 }
 #endif
 
-// The same of `rows` x `columns`, at most 16, of `whole_lines` if 16 bytes of each may be read; `width` bytes are written in each line, zeros behind the rows.
+// The same of `rows` x `columns`, at most 16, of `whole_lines` if 16 bytes of each may be read; `width` bytes are
+// written in each line, zeros behind the rows.
 static void transpose_edge(const uint8_t *src, ptrdiff_t from, ptrdiff_t rows, uint8_t *dst, ptrdiff_t to,
                            ptrdiff_t columns, ptrdiff_t width, int whole_lines) {
   uint8_t edge[16] = {0};

@@ -1,6 +1,6 @@
 """Pieces of one step that may run at once: each is the same kernel on a part of the buffers, none writes another's.
 
-A kernel's splitter cuts the outermost loop of the kernel. What it cannot cut runs whole.
+A kernel's splitter cuts the outermost loop of the kernel. A loop that it cannot cut runs whole.
 """
 
 from __future__ import annotations

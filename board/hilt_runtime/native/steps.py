@@ -113,7 +113,7 @@ class Builder:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Let the steps that are added run at once: none reads or writes what another writes."""
+        """Let the steps that are added run at once: none reads or writes another's results."""
         first, self._at_once = len(self.records), self.threads > 1
         try:
             yield

@@ -1,4 +1,4 @@
-"""The records of a chain: its steps planned for one strip, with room for what stays in the cache."""
+"""The records of a chain: its steps planned for one strip, with room for the tensors that stay in the cache."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class _Strip:
             pitch.append(step)
         return record._replace(places=places, pitch=pitch)
 
-    # --- room for what lies between the steps ---
+    # --- room for tensors between the steps ---
 
     def _room(self, shape: Sequence[int], dtype: Any) -> Any:
         """Return an array for a result: one that is no longer read, if there is one of its size."""

@@ -1,4 +1,4 @@
-"""Chains of steps that run strip by strip: one pass over memory for all of them, what lies between stays in the cache.
+"""Chains of steps that run strip by strip: one pass over memory, with the tensors between them in the cache.
 
 A tensor of a chain has as many rows as all others: its first axes together. Each step computes a row from the same row
 of its inputs, and from tensors that are the same for all rows. The engine plans such steps for the rows of one strip;

@@ -24,7 +24,7 @@
 #endif
 
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;  // held by the thread whose group runs
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of what follows
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of the variables below
 static pthread_cond_t wake = PTHREAD_COND_INITIALIZER, idle = PTHREAD_COND_INITIALIZER;
 static int wanted, helpers, active;
 static int64_t awake;     // nanoseconds that a thread watches before it sleeps
@@ -86,7 +86,7 @@ static void *help(void *unused) {
   return NULL;
 }
 
-// Forgets the helpers that a forked process does not have, and what they waited for: glibc's conditions count waiters.
+// Forgets the helpers that a forked process does not have, with their conditions: glibc's conditions count waiters.
 static void forget_helpers(void) {
   turn = lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
   wake = idle = (pthread_cond_t)PTHREAD_COND_INITIALIZER;

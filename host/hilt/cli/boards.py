@@ -289,7 +289,7 @@ def _end_lease(name: str) -> str | None:
 
 
 def _prepare(target: BoardTarget) -> None:
-    """Start a virtual board; what takes long is a line that stays."""
+    """Start a virtual board; long phases have a line that stays."""
     with CommandWork(f"starting {target.description.name}") as work:
 
         def tell(text: str) -> None:

@@ -183,7 +183,7 @@ def _evaluate(tasks: Sequence[Task], kept: Path, jobs: int, cluster: str | None)
 def _verify(
     subject: Subject, designs: Sequence[Design], folder: Path, jobs: int, cluster: str | None
 ) -> list[DesignVerification]:
-    """Return what each design showed on the RTL; a line to standard error for each that ran."""
+    """Return each design's result on the RTL; a line to standard error for each that ran."""
     from hilt.explore.verify import verify
 
     if not designs:

@@ -13,7 +13,7 @@ _NAME = "hilt-likeness"
 
 
 def likeness(error: UnicodeError) -> tuple[str, int]:
-    """Return the replacement of what cannot be encoded, and where to go on; the handler of an error of encoding."""
+    """Return the replacement of characters that cannot be encoded, and where to go on: an error handler of codecs."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     missing = error.object[error.start : error.end]

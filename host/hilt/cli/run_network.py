@@ -238,7 +238,7 @@ def chain_text(figures: Profile) -> str:
 def telling(work: CommandWork) -> Listen:
     """Return a listener to a board: its way to the first inference is the phase of `work`, its faults are printed.
 
-    What it waits for stays the phase while it tries again and again.
+    The reason for waiting stays the phase while it tries again and again.
     """
     waits = False
 
@@ -253,6 +253,6 @@ def telling(work: CommandWork) -> Listen:
 
 
 def tell(event: BoardEvent) -> None:
-    """Print the board's state on standard error, if it is a fault, or what the board waits for."""
+    """Print the board's state on standard error, if it is a fault or the board waits."""
     if event.detail and (event.state in ("lost", "recovering") or event.detail.startswith("waiting: ")):
         say_text(f"{event.board}: {event.state}: {event.detail}", err=True)

@@ -49,7 +49,7 @@ class StartingLine:
 
 
 def _write(text: str) -> None:
-    """Write to the terminal itself: what stands in place of standard error lets no command to a terminal pass."""
+    """Write to the terminal itself: the filter in place of standard error lets no command to a terminal pass."""
     terminal = sys.__stderr__
     if terminal is not None:
         terminal.write(text)

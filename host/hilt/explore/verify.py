@@ -58,14 +58,14 @@ class DesignVerification:
 
 
 Progress = Callable[[int, int, "tuple[Design, DesignVerification] | None"], None]
-"""Called with (designs run, all of them, the newest with what it showed)."""
+"""Called with (designs run, all of them, the newest with its result)."""
 
 
 def verify(
     subject: Subject, designs: Sequence[Design], folder: Path, executor: Executor,
     progress: Progress = lambda done, total, newest: None,
 ) -> list[DesignVerification]:  # fmt: skip
-    """Run a network on the RTL of designs and return what each showed, in order.
+    """Run a network on the RTL of designs and return each one's result, in order.
 
     Those that agreed before are read from `folder`; the others run, and are kept there if they agree.
     Raises MissingToolError, BuildError.
@@ -131,7 +131,7 @@ def _verify_layers(subject: Subject, design: Design) -> DesignVerification:
 
 
 def _key(subject: Subject, design: Design) -> str:
-    """Return a digest of everything that decides what the RTL shows, its sources among it."""
+    """Return a digest of everything that decides the RTL's result, its sources among it."""
     facts = {
         "design": design.to_dict() | {"name": ""},
         "network": subject.key,

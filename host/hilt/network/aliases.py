@@ -3,8 +3,8 @@
 In the packed layout (N/batch, C/block, H, W, batch, block) whole blocks of channels lie one behind another. The layers
 before a Concat write their blocks where the Concat's output has them, and a Slice of whole blocks is an address.
 
-What the processor writes shares no line of its caches with what VTA writes: flushing the line would bring back old
-bytes of VTA's.
+Bytes that the processor writes share no line of its caches with bytes of VTA: flushing it would bring back old
+ones of VTA's.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Bands:
         return (self.band_made - 1) * self.stride + self.kernel
 
     def needs(self, row: int) -> tuple[Need, ...]:
-        """Return what each lane needs as row `row`, from 0 to `height`, of its input."""
+        """Return the rows that lanes need as row `row`, from 0 to `height`, of its input."""
         return tuple(self._need(lane, row) for lane in range(self.lanes))
 
     def _need(self, lane: int, row: int) -> Need:

@@ -42,7 +42,7 @@ class Inferences:
     """A board's answer: arrays by name, and each inference's seconds and steps (hilt_runtime.StepRun).
 
     `overlapped` is the count of further inferences, which overlapped, and the seconds that all of them took.
-    `engine` says what computed the processor's steps, and why, `engines` the same of each step by its name.
+    `engine` is the engine of the processor's steps, with the reason, `engines` the same of each step by its name.
     """
 
     arrays: dict[str, Any]

@@ -14,7 +14,7 @@ from hilt_runtime.native.strips import KnownTensors, StripChain, chains
 
 
 def chains_of(graph: Graph, manifest: Mapping[str, Any], engines: Mapping[str, str]) -> list[StripChain]:
-    """Return the chains that the native engine makes of a bundle's steps; `engines` says what computes each."""
+    """Return the chains that the native engine makes of a bundle's steps; `engines` has the engine of each."""
     outputs = {output["name"] for output in manifest["outputs"]}
     return chains(manifest["steps"], _tensors(graph), _native(engines), outputs)
 

@@ -16,7 +16,7 @@ from hilt_runtime.operators_resize import resize_plan
 from hilt_runtime.operators_window import pads_of, transposed_pads
 
 _LAYERS = {"Conv": "conv2d", "ConvTranspose": "conv2d", "Gemm": "dense"}
-"""ONNX's layers, and what they are here."""
+"""ONNX's layers, with hilt's operators for them."""
 _LARGEST_MEAN_SHIFT = 20
 """Sums of int8 shifted left by this are exact in float64, and so is their comparison with the middle."""
 _LARGEST_SHIFT = 31
@@ -417,4 +417,4 @@ _MOVES: dict[str, tuple[str, Callable[[LayerMatcher, OnnxNode, Sequence[int]], d
     "Transpose": ("transpose", LayerMatcher._transposed),
     "Unsqueeze": ("reshape", LayerMatcher._reshaped),
 }
-"""Operators that move data, what they are here, and the function of their input's shape that gives their attributes."""
+"""Operators that move data: hilt's operator, and the function of their input's shape that gives its attributes."""

@@ -1,4 +1,4 @@
-"""The whole inference in one record: what every command, screen, report and file of hilt shows as a network's latency.
+"""The whole inference in one record: the latency of a network in every command, screen, report and file of hilt.
 
 Its parts add up to its total: VTA's own time, the starts of VTA, the crossings between the processor's arrays and VTA's
 layout, and the processor's operators with the runtime's time between steps.

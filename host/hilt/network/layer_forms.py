@@ -48,7 +48,7 @@ class Fold:
     rows: FoldedRows | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what a step of a bundle says of it."""
+        """Return its entries in a bundle's step."""
         columns: dict[str, Any] = {"kernel": self.kernel, "stride": self.stride, "left": self.left}
         return columns if self.rows is None else columns | {"rows": asdict(self.rows)}
 
@@ -74,7 +74,7 @@ class TiledLayer:
 
     Attributes:
         node: The node that it computes.
-        work: What it computes, in packed tensors.
+        work: Its computation, in packed tensors.
         reads: The tensor behind each buffer of its code that it reads.
         output: The tensor that is made.
         tabled: The table that the output goes by; None if it has none.

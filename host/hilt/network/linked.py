@@ -31,7 +31,7 @@ class Linked:
     placements: list[Placement] = field(default_factory=list)
     """The layers' placements. The link of a table has no placement."""
     constants: dict[str, NDArray[np.int8]] = field(default_factory=dict)
-    """The tables and what brings them, by buffer."""
+    """The tables and the steps that bring them, by buffer."""
     _ends: list[int] = field(default_factory=list)
     """The links up to each layer's own."""
     _held: str = ""

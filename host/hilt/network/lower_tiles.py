@@ -19,7 +19,7 @@ from hilt.schedule.code import Code
 from hilt.vta.accelerator import Accelerator, IsaRevision
 
 Tiled = PoolingLayer | Product | Upsampling | Depthwise
-"""What such a layer computes."""
+"""The work of such a layer."""
 _MOST_ROWS = 32
 
 

@@ -20,7 +20,7 @@ def network_view(
         graph: The integer graph of the bundle.
         manifest: The bundle's.
         figures: The inference.
-        engines: What computes each step of the processor, by its name (hilt.network.board_run.Inferences).
+        engines: The engine of each step of the processor, by its name (hilt.network.board_run.Inferences).
     """
     latency = figures.latency
     places = {node.name: place for place, node in enumerate(graph.nodes)}

@@ -1,6 +1,6 @@
 """Slices along the axis of a Concat, taken of its operands: the joined tensor is made in its last size at once.
 
-A Slice of what another one leaves is one of both. Where channels are cut in whole blocks, VTA takes the Slice as an
+A Slice of a Slice is one of both. Where channels are cut in whole blocks, VTA takes the Slice as an
 address; that one stays.
 """
 
@@ -110,7 +110,7 @@ def _cut_operands(
 
 
 def _ranges(graph: OnnxGraph, node: OnnxNode, shape: tuple[int, ...]) -> Mapping[int, tuple[int, int]]:
-    """Return what a Slice in steps of one leaves of the axes that it cuts; nothing if it is no such Slice."""
+    """Return the ranges that a Slice in steps of one leaves of its axes; nothing if it is no such Slice."""
     given = [graph.constants[name].ravel().tolist() for name in node.inputs[1:] if name in graph.constants]
     if len(given) != len(node.inputs) - 1 or set(*given[3:]) - {1}:
         return {}

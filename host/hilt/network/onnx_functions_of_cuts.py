@@ -62,13 +62,13 @@ def _alike(graph: OnnxGraph, first: OnnxNode | None, other: OnnxNode | None) -> 
 
 
 def _meaning(graph: OnnxGraph, node: OnnxNode) -> tuple[Any, ...]:
-    """Return what a function of one tensor and scalars computes; two that are alike compute the same."""
+    """Return a key of a function of one tensor and scalars; two with one key compute the same."""
     scalars = [graph.constants[name].tolist() if name in graph.constants else None for name in node.inputs]
     return node.op, node.attributes, scalars
 
 
 def _exchange(graph: OnnxGraph, name: str, cuts: Sequence[OnnxNode], functions: Sequence[OnnxNode]) -> None:
-    """Write the function of a tensor in front of its Slices, which make what the functions made."""
+    """Write the function of a tensor in front of its Slices, which make the functions' results."""
     first = functions[0]
     result = graph.unique(f"{first.name}.whole")
     graph.shapes[result], graph.dtypes[result] = graph.shape(name), graph.dtypes.get(name, "float32")

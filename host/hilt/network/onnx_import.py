@@ -203,7 +203,7 @@ class _Importer:
         )
 
     def _int8_of(self, source: str, exponent: int) -> str:
-        """Return the int8 tensor of floats, emitting what makes it."""
+        """Return the int8 tensor of floats, emitting its node."""
         leaf = self._view.activation(source)
         if leaf is not None and leaf.exponent == exponent:
             return self._renamed.get(leaf.name, leaf.name)
@@ -334,7 +334,7 @@ class _Importer:
         return leaf, 2.0**-leaf.exponent * factor
 
     def _neutral_factor(self, node: OnnxNode) -> float | None:
-        """Return by what a node in front of a softmax multiplies its first input; None if it does more to it."""
+        """Return the factor of a node in front of a softmax; None if it does more to its first input than multiply."""
         if node.op == "Reshape":
             return 1.0
         value = self._graph.constants.get(node.inputs[1]) if node.op in ("Add", "Mul") else None

@@ -155,7 +155,7 @@ def _joins_channels(graph: OnnxGraph, node: OnnxNode, sources: list[str]) -> boo
 
 
 def _turned_later(graph: OnnxGraph, name: str) -> bool:
-    """Tell whether a Transpose to channels first reads a tensor, or what moves with it."""
+    """Tell whether a Transpose to channels first reads a tensor, or one that moves with it."""
     for reader in graph.nodes:
         if name not in reader.inputs or reader.domain:
             continue

@@ -1,7 +1,7 @@
 """Products with one-hot rows as a look-up of the weights' rows, and functions of looked-up rows as other rows.
 
 Exporters write an embedding as Equal with 0, 1, 2, ..., a Cast to float and a product: a matrix that is nearly all
-zeros. A Gather reads one row instead, and what follows element by element is computed of the table, once.
+zeros. A Gather reads one row instead, and functions of each element that follow are computed of the table, once.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _looked_up(graph: OnnxGraph, node: OnnxNode, producers: Mapping[str, OnnxNod
 
 
 def _rows_of_product(graph: OnnxGraph, node: OnnxNode) -> NDArray[np.float32] | None:
-    """Return what a Gemm gives for each one-hot row, and for one of zeros; None if it is no dense layer."""
+    """Return a Gemm's results for each one-hot row, and for one of zeros; None if it is no dense layer."""
     plain = {"transA": 0, "transB": 1, "alpha": 1.0, "beta": 1.0}
     given = {"transB": 0, **node.attributes}
     if node.inputs[1] not in graph.constants or any(given.get(key, value) != value for key, value in plain.items()):

@@ -17,7 +17,7 @@ _SUMS = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare")
 
 
 def cancel_meeting_turns(graph: OnnxGraph) -> None:
-    """Rewrite in place: each such pair goes, and what lies between them takes the order in front of the first."""
+    """Rewrite in place: each such pair goes, and nodes between them take the order in front of the first."""
     for turn in [node for node in graph.nodes if node.op == "Transpose" and not node.domain]:
         consumers = graph.consumers()
         path = _path(graph, turn, consumers)
@@ -90,7 +90,7 @@ def _perm(graph: OnnxGraph, node: OnnxNode) -> list[int]:
 
 
 def _cancel(graph: OnnxGraph, turn: OnnxNode, path: Sequence[tuple[OnnxNode, list[int]]]) -> None:
-    """Let the nodes between two Transposes read what the first one reads, and all others what the last one makes."""
+    """Let the nodes between two Transposes read the first one's input, and all others the last one's output."""
     before, name = turn.outputs[0], turn.inputs[0]
     for (node, order), (_, behind) in pairwise(path):
         node.inputs = [_unturned(graph, node, each, order, {before: name}) for each in node.inputs]

@@ -109,13 +109,13 @@ def place(
 def _on_packed(graph: Graph, node: Node, packed: set[str], layout: PackedLayout) -> dict[str, Any] | None:
     """Return the attributes with which the processor computes a node in VTA's layout; None if it does so in its own.
 
-    It does if the larger part of what the node reads lies in VTA's layout.
+    It does if the larger part of the node's inputs lies in VTA's layout.
     """
     return packed_attributes(graph, node, layout) if _mostly_packed(graph, node, packed) else None
 
 
 def _mostly_packed(graph: Graph, node: Node, packed: set[str]) -> bool:
-    """Return whether the larger part of what a node reads lies in VTA's layout."""
+    """Return whether the larger part of a node's inputs lies in VTA's layout."""
     sizes = {name: graph.tensors[name].size for name in node.inputs if name in graph.tensors}
     return 2 * sum(size for name, size in sizes.items() if name in packed) > sum(sizes.values())
 

@@ -40,7 +40,7 @@ class ProcessorTime:
     Attributes:
         steps: The seconds of each step of the processor by its place in the manifest; empty if they are measured.
         start_seconds: One start of VTA on the board; None if it is measured.
-        assumed: What was assumed, in words; empty if everything is measured.
+        assumed: The assumptions, in words; empty if everything is measured.
     """
 
     steps: Mapping[int, float] = field(default_factory=dict)
@@ -70,7 +70,7 @@ def processor_time(board: str, graph: Graph, manifest: Mapping[str, Any], engine
         board: The board that they ran on.
         graph: The network.
         manifest: Its bundle's.
-        engines: What computed each step, by its name (hilt.network.board_run.Inferences).
+        engines: The engine of each step, by its name (hilt.network.board_run.Inferences).
 
     Raises UnknownBoardModelError or BoardNameError of a virtual board that there is none of.
     """

@@ -127,7 +127,7 @@ def typical(lines: Sequence[list[TimeSlice]], assumed: str) -> tuple[list[TimeSl
 
     Args:
         lines: The slices of each inference; the first one is cold, and counts only if it is alone.
-        assumed: What was assumed of the processor, in words.
+        assumed: The assumptions about the processor, in words.
     """
     warm = sorted(lines[1:] or lines, key=total)
     slices = warm[(len(warm) - 1) // 2]

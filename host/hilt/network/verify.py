@@ -78,7 +78,7 @@ def compare(
     Args:
         board: The board's tensors by name.
         reference: The reference's tensors by name, in an order in which they can be made.
-        graph: The network, which says what makes each tensor and which ones are its outputs.
+        graph: The network, with the maker of each tensor, and its outputs.
         inside: Tensors that no board returns (`inside_of`); an output of the network is none.
         on_tensor: Is called with the tensors that were compared, and all of them.
 

@@ -86,7 +86,7 @@ def analyse(workload: Conv2d, accelerator: Accelerator, columns: Mapping[str, Ar
 
 
 def _needs(tiling: Tiling, loops: LoopChoice, wgt: IntArray, uops: IntArray, distance: IntArray) -> Needs:
-    """Return what configurations need of each resource, and how much there is.
+    """Return the configurations' needs of each resource, and how much there is.
 
     `wgt` and `uops` count elements of weights and micro-ops on chip, `distance` cycles between updates of an element.
     """

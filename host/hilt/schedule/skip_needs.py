@@ -1,4 +1,4 @@
-"""Counts what a skip connection takes on chip beside the convolution, for many configurations at once.
+"""Counts a skip connection's needs on chip beside the convolution, for many configurations at once.
 
 hilt.schedule.residual writes the code. A tile's part of the tensor is loaded behind the inputs in the rows of the
 tile's STOREs, one block of weights is the identity, and every piece has micro-ops of its own.

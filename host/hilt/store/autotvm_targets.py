@@ -12,7 +12,7 @@ from hilt.virtual.names import PREFIX, parse_virtual_name
 IMPORTED_PREFIX = "tvm:"
 """A run that was imported from a log has this and the log's own model as its board."""
 _TARGETS = {"7z020": "pynq", "zu3eg": "ultra96", "zu7ev": "zcu104", "zu9eg": "zcu102"}
-"""TARGET in TVM's vta_config.json, by what a part has in its name."""
+"""TARGET in TVM's vta_config.json, by a piece of the part's name."""
 _HINT = "`hilt log export ID FILE --target TARGET` gives one"
 
 

@@ -93,7 +93,7 @@ class Store:
         prepare(self._connection, self.path)
 
     def _is_older(self) -> bool:
-        """Tell whether the file has tables of an older schema, and keep what they hold in `_older`."""
+        """Tell whether the file has tables of an older schema, and keep their columns in `_older`."""
         if self._connection.execute("PRAGMA user_version").fetchone()[0] not in MIGRATIONS:
             self._forget_older()
             return False

@@ -40,7 +40,7 @@ def run_or_campaign(store: Store, identifier: str) -> Run | Campaign:
 
 
 def _names(store: Store, identifier: str) -> dict[str, str]:
-    """Return what may have been meant: ids, and networks and workloads, each of its newest."""
+    """Return identifiers that may have been meant: ids, and networks and workloads, each of its newest."""
     names = {LAST: LAST}
     known = [(each.uuid, each.name) for each in store.campaigns()]
     for uuid, name in known + [(each.uuid, each.workload) for each in store.runs(_NEWEST)]:

@@ -35,7 +35,7 @@ class OrderOptions:
 
 
 class OrderTuner:
-    """A tuner that proposes what compiles in a fixed order, then the rest by index. Results change nothing."""
+    """A tuner that proposes the rows that compile in a fixed order, then the rest by index. Results change nothing."""
 
     def __init__(self, problem: TuningProblem, seed: int, options: OrderOptions) -> None:
         self._problem = problem

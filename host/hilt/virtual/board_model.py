@@ -198,7 +198,7 @@ BOARD_MODELS: dict[str, BoardModel] = {
             "xczu7ev-ffvc1156-2-e",
             **_ZYNQ_ULTRASCALE,
             read_ports=4,
-            bandwidth_numerator=56,  # 16.8 GB/s: what DDR4-2400 of 64 bits moves at its best
+            bandwidth_numerator=56,  # 16.8 GB/s: the most that DDR4-2400 of 64 bits moves
             bands=True,
         ),
         BoardModel("zcu102", "zcu102", "xczu9eg-ffvb1156-2-e", **_ZYNQ_ULTRASCALE),

@@ -111,7 +111,7 @@ class Supervisor:
         return {"error": refusal} if refusal else self._status()
 
     async def _obey(self, command: object) -> str:
-        """Do what a command asks; return why it cannot be done, or an empty text. Raises VirtualBoardError."""
+        """Carry a command out; return why it cannot be done, or an empty text. Raises VirtualBoardError."""
         if command in ("off", "cycle"):
             await self._power_off()
         if command in ("on", "switch_on", "cycle"):

@@ -199,7 +199,7 @@ class Accelerator:
 
 
 def _parameter_name(macro: str) -> str:
-    """Return the name in the RTL of what a macro says: LogInpWidth for VTA_LOG_INP_WIDTH."""
+    """Return the RTL's name of a macro: LogInpWidth for VTA_LOG_INP_WIDTH."""
     if macro == "VTA_BUS_WIDTH":
         return "BusBits"
     return "".join(word.capitalize() for word in macro.removeprefix("VTA_").split("_"))

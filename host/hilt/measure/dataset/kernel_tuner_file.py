@@ -1,7 +1,8 @@
 """Kernel Tuner's cache files (its schema 1.0.0) from and to datasets.
 
-`time` is in milliseconds, or the name of an error. What hilt's compiler rejects is a CompilationFailedConfig, other
-failures are a RuntimeFailedConfig. Kernel Tuner leaves out what its restrictions refuse; hilt marks that as absent.
+`time` is in milliseconds, or the name of an error. A row that hilt's compiler rejects is a CompilationFailedConfig,
+other failures are a RuntimeFailedConfig. Kernel Tuner leaves out rows that its restrictions refuse; hilt marks them as
+absent.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def _only_reader(model: TfliteModel, readers: dict[int, list[int]], place: int) 
 
 
 def _same_blocks(model: TfliteModel, chain: list[int]) -> bool:
-    """Tell whether both ends have the same constant blocks, and what is cut has known sides."""
+    """Tell whether both ends have the same constant blocks, and cut tensors known sides."""
     ends = [model.operators[chain[0]], model.operators[chain[-1]]]
     if any(model.tensors[operator.inputs[place]].value is None for operator in ends for place in (1, 2)):
         return False
@@ -81,7 +81,7 @@ def _constant(model: TfliteModel, operator: TfliteOperator, place: int) -> NDArr
 
 
 def _axes_of(model: TfliteModel, chain: list[int]) -> list[tuple[int, ...]] | None:
-    """Return the blocked axes of what each operator but the last makes; None if a reshape does more than units."""
+    """Return the blocked axes of each result but the last; None if a reshape does more than units."""
     first = model.operators[chain[0]]
     axes = tuple(range(1, 1 + len(_constant(model, first, 1))))
     found = [axes]

@@ -109,7 +109,7 @@ class LatencyCurve(Container):
         return "log" if latencies and max(latencies) > _LINEAR_RANGE * min(latencies) else "linear"
 
     def _draw(self) -> None:
-        """Draw what was put. It is called after a drawing of the screen, also where that has left since."""
+        """Draw the points that were put. It is called after a drawing of the screen, also where that has left since."""
         self._waiting = None
         if not self.is_attached:
             return
@@ -143,7 +143,7 @@ class LatencyCurve(Container):
         colour = Color.parse(self.app.theme_variables["primary"]).rgb
         last = max(self._trials, 1)
         highest = self._highest()
-        # What is drawn later covers: the best line stays seen where it reaches the bound.
+        # A later line covers an earlier one: the best line stays seen where it reaches the bound.
         if self._bound:
             red = Color.parse(self.app.theme_variables["error"]).rgb
             plot.plot([0, last], [self._bound, self._bound], marker="┄", color=red)

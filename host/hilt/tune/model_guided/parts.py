@@ -1,6 +1,6 @@
 """Parts of the space that a step in the board's latencies may separate, and those that no trial has seen yet.
 
-Models explain only what was measured. Where all trials lie on one side of a step, one clock explains them, and the
+Models explain measurements only. Where all trials lie on one side of a step, one clock explains them, and the
 other side is predicted wrong. So each part must have a valid trial before the models' confidence holds.
 """
 

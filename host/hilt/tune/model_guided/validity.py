@@ -211,7 +211,7 @@ class Validity:
     def sample(self, rows: Indices, count: int, generator: np.random.Generator) -> Bools:
         """Return joint draws (count, n) of validity: configurations with a common reason to fail do so together.
 
-        After a surprise, failures follow one rule in every other draw: what is as likely to fail fails together. In the
+        After a surprise, failures follow one rule in every other draw: rows as likely to fail fail together. In the
         others each configuration fails by itself.
         """
         distinct, place = self._distinct(rows)

@@ -14,7 +14,7 @@ _BINFMT = Path("/proc/sys/fs/binfmt_misc")
 
 @dataclass(frozen=True)
 class Computer:
-    """A processor, and the names that Debian and QEMU give to what belongs to it."""
+    """A processor, with Debian's and QEMU's names of its parts."""
 
     architecture: str
     """Debian's name."""
