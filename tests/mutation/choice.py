@@ -18,23 +18,24 @@ _LONG = 1.0
 
 
 def chosen(name: str, line: int, tests: Mapping[str, Ran]) -> list[str]:
-    """Return the tests of a line of a file: each test function once, then again with its other parameters.
+    """Return the tests that ran a line of a file: each test function once, then again with its other parameters.
 
     In each turn those of the file's folders come first, of these the short ones, by distance of their file. One that
-    does not fit into what is left of `_SECONDS` is passed over. They are those that ran the line; else those that ran a
-    line of its file, then those of the files that import it: its code may run at import or in another process.
+    does not fit into what is left of `_SECONDS` is passed over. Of a line that none ran they are those that ran a line
+    of its file, then those of the files that import it, in one turn: its code may run at import, as the fields of a
+    message do, which one parameter of a test is about, or in another process.
     """
     folders = {part.removeprefix("hilt_") for part in Path(name).parts[1:-1]} - {"hilt"}
     near = {file: rank for rank, file in enumerate(nearest_tests(name))}
     runners = line_runners(name, line, tests)
+    turns = _turns(sorted(runners, key=lambda test: (tests[test].seconds, test)))
     if not runners:
         runners = [test for test, ran in tests.items() if name in ran.lines or _file(test) in near]
-    turns = _turns(sorted(runners, key=lambda test: (tests[test].seconds, test)))
 
     def order(test: str) -> tuple[int, int, bool, int, float]:
         elsewhere = -_folders_alike(folders, Path(_file(test)))
         return (
-            turns[test],
+            turns.get(test, 0),
             elsewhere,
             tests[test].seconds > _LONG,
             near.get(_file(test), len(near)),
@@ -73,7 +74,10 @@ def line_runners(name: str, line: int, tests: Mapping[str, Ran]) -> list[str]:
 
 
 def statement_lines(name: str, line: int) -> dict[str, set[int]]:
-    """Return the lines of a line's statement, and those that read the globals that it makes, by file."""
+    """Return the lines of a line's statement, and those that read the globals that it makes, by file.
+
+    Of a line within a lambda they are the lambda's: its neighbours in a table of them run without it.
+    """
     tree = _tree(name)
     statements = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
     around = [node for node in statements if _first_line(node) <= line <= (node.end_lineno or node.lineno)]
@@ -81,11 +85,20 @@ def statement_lines(name: str, line: int) -> dict[str, set[int]]:
     body = getattr(innermost, "body", None)
     end = body[0].lineno - 1 if body else innermost.end_lineno or innermost.lineno
     places = {name: set(range(innermost.lineno, max(end, line) + 1))}
+    if own := _lambda_lines(innermost, line):
+        return {name: own}
     if innermost in tree.body and not body:
         made = {node.id for node in ast.walk(innermost) if _is_stored(node)}
         places[name] |= _uses(name, made)
         places |= {user: lines for user in users_of(name) if (lines := _uses(user, made))}
     return places
+
+
+def _lambda_lines(statement: ast.stmt, line: int) -> set[int]:
+    """Return the lines of the bodies of a statement's lambdas that a line lies in; none if it lies in no lambda."""
+    bodies = [node.body for node in ast.walk(statement) if isinstance(node, ast.Lambda)]
+    within = [body for body in bodies if body.lineno <= line <= (body.end_lineno or body.lineno)]
+    return {each for body in within for each in range(body.lineno, (body.end_lineno or body.lineno) + 1)}
 
 
 def _uses(name: str, made: Iterable[str]) -> set[int]:

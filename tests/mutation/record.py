@@ -6,11 +6,11 @@ import hashlib
 import json
 import sys
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 import pytest
@@ -100,8 +100,32 @@ class Stopwatch:
         self._path.write_text(json.dumps(self._seconds))
 
 
+def forget_results(folder: str) -> None:
+    """Empty the caches of all functions in the modules below a folder, so that each test runs their lines itself."""
+    for module in list(sys.modules.values()):
+        if (getattr(module, "__file__", None) or "").startswith(folder):
+            for function in _cached(module):
+                function.cache_clear()
+
+
+_CACHED = type(cache(int))
+
+
+def _cached(module: ModuleType) -> Iterator[Any]:
+    """Yield the functions and methods of a module whose results are cached."""
+    values = list(vars(module).values())
+    for owner in [module, *(value for value in values if isinstance(value, type))]:
+        for value in list(vars(owner).values()):
+            function = value.__func__ if isinstance(value, classmethod | staticmethod) else value
+            if isinstance(function, _CACHED):
+                yield function
+
+
 class LineRecorder:
-    """A plugin of pytest. The lines of a fixture count for every test of its file, since later tests share it."""
+    """A plugin of pytest. The lines of a fixture count for every test of its file, since later tests share it.
+
+    Results that a function caches are forgotten before each test: else the lines behind them were the first test's.
+    """
 
     def __init__(self, folder: Path, record: Path, seconds: Mapping[str, float]) -> None:
         """Take the seconds of each test by itself; of one that is not among them its own are taken."""
@@ -147,6 +171,9 @@ class LineRecorder:
     def pytest_collection_finish(self) -> None:
         """Forget the lines of the import: they are no test's."""
         self._lines.clear()
+
+    def pytest_runtest_logstart(self) -> None:
+        forget_results(self._folders[0])
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         into = self._shared if report.when == "setup" else self._of_test

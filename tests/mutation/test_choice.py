@@ -48,6 +48,14 @@ def test_a_global_belongs_to_the_tests_that_read_it_in_any_file(write: Callable[
     assert choice.line_runners(NAME, 1, {"test_low": ran(9, name="other.py")}) == []
 
 
+def test_a_lambda_in_a_table_belongs_to_the_tests_that_run_it(write: Callable[..., None]) -> None:
+    write("TABLE = {\n    'one': lambda x: x + 1,\n    'two': lambda x: (\n        x + 2\n    ),\n    'three': 3,\n}\n")
+    tests = {"test_one": ran(2), "test_two": ran(3, 4), "test_other": ran(9)}
+    assert choice.line_runners(NAME, 2, tests) == ["test_one"]
+    assert choice.line_runners(NAME, 4, tests) == ["test_two"]
+    assert choice.line_runners(NAME, 6, tests) == ["test_one", "test_two"], "of a table that is made at import"
+
+
 def test_the_nearest_files_come_first_and_long_tests_last(write: Callable[..., None]) -> None:
     write("def one() -> int:\n    return 1\n", near=("test_small.py", "test_other.py"))
     tests = {
@@ -88,6 +96,16 @@ def test_each_function_comes_once_before_any_comes_again_with_other_parameters(w
     }
     names = [name.partition("::")[2] for name in choice.chosen(NAME, 2, tests)]
     assert names == ["test_a[quick]", "test_b[x]", "test_a[middle]", "test_a[slow]"]
+
+
+def test_of_a_line_that_runs_at_import_each_parameter_counts(write: Callable[..., None]) -> None:
+    """The nearest file holds the edges of all fields in one test, a field a parameter."""
+    write("class Message:\n    size = 3\n", near=("test_fields.py", "test_other.py"))
+    tests = {f"test_fields.py::test_edge[{field}]": ran(name="other.py", seconds=5.0) for field in ("size", "kind")}
+    tests["test_other.py::test_a"] = ran(name="other.py")
+    assert choice.chosen(NAME, 2, tests)[:2] == ["test_other.py::test_a", "test_fields.py::test_edge[size]"]
+    short = {test: Ran(0.5, each.lines) for test, each in tests.items()}
+    assert choice.chosen(NAME, 2, short)[:2] == ["test_fields.py::test_edge[size]", "test_fields.py::test_edge[kind]"]
 
 
 @pytest.mark.parametrize(
