@@ -17,7 +17,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from hilt.network import zoo
 from hilt.network.onnx_canonical import canonicalise
-from hilt.network.onnx_graph import graph_of
+from hilt.network.onnx_graph import OnnxGraph, graph_of
 from hilt.network.onnx_simplify import fix
 from hilt.network.onnx_unquantise import is_quantised, unquantise
 from tests.unit.network.test_as_it_was import _lines
@@ -25,13 +25,19 @@ from tests.unit.network.test_as_it_was import _lines
 from . import test_models_of_the_world, test_odd_models
 
 
-def form(model: Any) -> Iterator[str]:
+def form_of(model: Any) -> OnnxGraph:
+    """Return a model's canonical form, a quantised one's in floats."""
     graph = graph_of(model, "odd")
     fix(graph, {}, {})
     if is_quantised(graph):
         unquantise(graph)
         fix(graph, {}, {})
     canonicalise(graph)
+    return graph
+
+
+def form(model: Any) -> Iterator[str]:
+    graph = form_of(model)
     yield from _lines(graph)
     yield f"  outputs {graph.outputs}"
 
