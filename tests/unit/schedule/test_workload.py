@@ -36,6 +36,9 @@ def test_plain_values_make_the_same_workload_again() -> None:
     [
         ("resnet18.C55", r"no workload named 'resnet18.C55'; did you mean resnet18.C5"),
         ("zzz", "spell one out: conv2d:n=1"),
+        ("zzz:n=1,ci=2", "no workload named 'zzz:n=1,ci=2'; spell one out"),
+        ("conv2d", "no workload named 'conv2d'; spell one out"),
+        ("dense", "no workload named 'dense'; spell one out"),
         ("conv2d:n=1,x=3", "'x=3' is none of n, ci, h, w, co, k"),
         ("conv2d:n=1,n=1", "n is given twice"),
         ("conv2d:n=1,ci=two", "cannot read 'ci=two'"),
