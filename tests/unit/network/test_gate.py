@@ -81,3 +81,14 @@ def test_a_rewritten_model_that_computes_something_else_is_refused():
             other.constants[name] = values + 0.1
     with pytest.raises(WrongFileError, match="output y of the rewritten model differs"):
         check_rewritten(graph, other, samples)
+
+
+def test_values_that_are_no_numbers_in_both_are_alike():
+    """A logarithm of negative values, say: the model computes NaN, and so does the rewritten one."""
+    graph = canonical(model_of([helper.make_node("Log", ["x"], ["y"])], {"x": (4, 8)}, {}))
+    samples = [{"x": np.random.default_rng(0).normal(0, 1, (4, 8)).astype(np.float32)}]
+    check_rewritten(graph, deepcopy(graph), samples)
+    other = deepcopy(graph)
+    other.nodes[0].op = "Abs"
+    with pytest.raises(WrongFileError, match="output y of the rewritten model differs"):
+        check_rewritten(graph, other, samples)
