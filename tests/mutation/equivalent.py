@@ -43,6 +43,12 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "0 -> 1",
         ): "sequence numbers begin with 1",
     },
+    "host/hilt/explore/exploration.py": {
+        (
+            "elif wanted < len(on_front):",
+            "Lt -> LtE",
+        ): "as many as there are, evenly along the front, are the whole front",
+    },
     "host/hilt/simulator/image_run.py": {
         ("if image.address <= address < image.end:", "Lt -> LtE"): "at the end the address becomes what it is",
     },
