@@ -83,7 +83,7 @@ linux: export HILT_LINUX_BOARD := 1
 linux: linux-board  ## panics, power cuts, a full card and more on the boards that QEMU emulates (an hour)
 	$(HOST)/bin/pytest -s tests/linux
 
-zoo: setup  ## seventeen networks of PyPI's wheels and MLPerf Tiny's three: int8 beside float and ONNX Runtime's int8; writes docs/zoo.md (an hour)
+zoo: setup  ## seventeen networks of wheels, MLPerf Tiny's three, four invented ones: int8 beside float and ONNX Runtime's int8; writes docs/zoo.md (an hour)
 	$(HOST)/bin/python -m tests.zoo
 
 native: setup  ## the native engine's operators on armhf and arm64 (QEMU) and under sanitizers, and its instructions (minutes)

