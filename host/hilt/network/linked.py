@@ -13,7 +13,7 @@ from hilt.network.layers import Tabled
 from hilt.network.lower_table import table_bytes, table_code
 from hilt.network.partition import Placement
 from hilt.network.tile_writer import DATA
-from hilt.schedule.chain import ChainLink
+from hilt.schedule.chain import ChainLink, most_instructions
 from hilt.schedule.residual import IDENTITY, identity_block
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.program import MAX_IMAGE_BYTES
@@ -41,7 +41,7 @@ class Linked:
         """Return whether a program may have this layer, and its table, besides those that it has."""
         most = MAX_IMAGE_BYTES // self.accelerator.instruction_bytes - 1  # FINISH
         more = [link, *self._table(tabled)]
-        return not self.links or sum(len(each.code.records) for each in (*self.links, *more)) <= most
+        return not self.links or sum(most_instructions(each.code) for each in (*self.links, *more)) <= most
 
     def add(self, link: ChainLink, placement: Placement) -> None:
         """Add a layer, behind a link that writes its table if the table is another one now."""

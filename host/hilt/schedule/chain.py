@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hilt.schedule.chain_places import Place, places_of
-from hilt.schedule.chain_tokens import Depths, Memory, with_tokens
+from hilt.schedule.chain_tokens import Depths, Memory, with_free_resets, with_tokens
 from hilt.schedule.code import Code
 from hilt.schedule.residual import RESIDUAL
 from hilt.vta.accelerator import Accelerator
@@ -41,6 +41,12 @@ class Chain:
 
     program: Program
     lengths: list[int]
+
+
+def most_instructions(code: Code) -> int:
+    """Return how many instructions of a chain a layer has at most: each reset may need one before it."""
+    resets = (code.records["opcode"] == Opcode.GEMM) & (code.records["reset"] == 1)
+    return len(code.records) + int(np.count_nonzero(resets))
 
 
 def join(links: Sequence[ChainLink], sizes: Mapping[str, int], accelerator: Accelerator) -> Chain:
@@ -75,8 +81,13 @@ def join(links: Sequence[ChainLink], sizes: Mapping[str, int], accelerator: Acce
     records = with_tokens(
         records, Memory(owner, uops, parameters.wgt_element_bytes // parameters.out_element_bytes), depths
     )
+    lengths = np.array([len(shard) for shard in shards])
+    if accelerator.hazards == "interlock":
+        records, places = with_free_resets(records)
+        owner = np.insert(owner, places, -1)
+        lengths += np.histogram(places, np.append(0, np.cumsum(lengths)))[0]
     program = _program(records, uops, owner, names, sizes, accelerator)
-    return Chain(program, [len(shard) for shard in shards])
+    return Chain(program, lengths.tolist())
 
 
 def _placed(code: Code, where: Place, begin: int) -> Code:
@@ -90,7 +101,7 @@ def _placed(code: Code, where: Place, begin: int) -> Code:
     records["sram_base"][chosen] = where.accumulators(records["sram_base"][chosen])
     records["uop_bgn"][~moves] += np.uint32(where.uop)
     records["uop_end"][~moves] += np.uint32(where.uop)
-    adds, products = _read_by_alu(code), _read_by_gemm(code)
+    adds, products = code.added_by_alu, code.multiplied
     uops["dst"] = where.accumulators(uops["dst"])
     # A micro-op without a second operand keeps its src: moved, the unread number may not fit its field.
     uops["src"][products] += np.uint32(where.inp)
@@ -100,25 +111,23 @@ def _placed(code: Code, where: Place, begin: int) -> Code:
     records["sram_base"][loads_uops], records["dram_base"][loads_uops] = where.uop, begin
     records["x_size"][loads_uops] = where.uops_loaded
     keep = ~loads_uops | (where.uops_loaded > 0)
-    return Code(records[keep], code.buffers[keep], code.names, uops)
+    moved = Code(records[keep], code.buffers[keep], code.names, uops)
+    return _with_more_uops(moved, where, begin + len(uops)) if where.uops_behind else moved
 
 
-def _read_by_alu(code: Code) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Return which micro-ops (m,) name two accumulator elements: those of ALU instructions with two operands."""
-    read = np.zeros(len(code.uops), dtype=np.bool_)
-    for record in code.records[code.records["opcode"] == Opcode.ALU]:
-        read[int(record["uop_bgn"]) : int(record["uop_end"])] |= not record["use_imm"]
-    return read
+def _with_more_uops(code: Code, where: Place, begin: int) -> Code:
+    """Return `code` with a LOAD of the micro-ops of layers behind it, which are at `begin` of the chain's.
 
-
-def _read_by_gemm(code: Code) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Return which micro-ops (m,) name an input element: those of GEMM instructions that multiply at all."""
-    read = np.zeros(len(code.uops), dtype=np.bool_)
+    Compute waits there for the first weights and inputs.
+    """
     records = code.records
-    passes = records["iter_out"].astype(np.int64) * records["iter_in"]
-    for record in records[multiplies(records) & (passes > 0)]:
-        read[int(record["uop_bgn"]) : int(record["uop_end"])] = True
-    return read
+    loads = (records["opcode"] == Opcode.LOAD) & (records["memory_type"] == MemoryType.UOP)
+    own = int(np.argmax(loads))
+    more = records[own : own + 1].copy()
+    more["sram_base"], more["dram_base"], more["x_size"] = where.uop + len(code.uops), begin, where.uops_behind
+    place = int(np.argmax(multiplies(records)))
+    owners = np.insert(code.buffers, place, code.buffers[own])
+    return Code(np.insert(records, place, more), owners, code.names, code.uops)
 
 
 def _early_first(code: Code) -> Code:

@@ -2,13 +2,13 @@
 
 A layer takes the start or the end of a buffer, whichever the layers before it leave earlier: then its first LOADs, and
 its first tile, do not wait for the last tile of the layer before it. Micro-ops of consecutive layers lie one behind
-another as long as they fit, and one LOAD brings them all; those of the first layer come alone, since compute waits
-for them.
+another as long as they fit, and one LOAD brings them all. Those of the first layer come alone, since compute waits
+for them; those of the layers behind it come while compute waits for the first layer's weights and inputs.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ class Place:
         bias_size: Elements of the bias; the layer's own code has it in front of the tiles.
         uops_loaded: How many micro-ops a LOAD before the layer brings, its own and those of layers behind it; 0 if an
             earlier layer's LOAD brings them.
+        uops_behind: How many micro-ops of layers behind it a second LOAD brings, before its first GEMM that multiplies.
     """
 
     uop: int
@@ -45,6 +46,7 @@ class Place:
     bias: int
     bias_size: int
     uops_loaded: int
+    uops_behind: int = 0
 
     def accumulators(self, elements: NDArray[Any]) -> NDArray[Any]:
         """Return where accumulator elements of the layer's own code lie."""
@@ -73,12 +75,12 @@ def places_of(codes: list[Code], depths: Depths, second: int) -> list[Place]:
         else:
             chosen[number] = chooser.next(code, _bias_size(code), rooms[number])
     places = []
-    for number, (code, (first, loaded)) in enumerate(zip(codes, uops, strict=True)):
+    for number, (code, own) in enumerate(zip(codes, uops, strict=True)):
         inp, wgt, tiles = chosen[number]
         bias = _bias_size(code)
         behind = tiles + code.accumulators - bias
         place = behind if behind + bias <= rooms[number] else tiles - bias
-        places.append(Place(first, inp, wgt, tiles, place, bias, loaded))
+        places.append(Place(own.place, inp, wgt, tiles, place, bias, own.loaded, own.behind))
     return places
 
 
@@ -99,21 +101,54 @@ def _bias_size(code: Code) -> int:
     return code.used(MemoryType.ACC) if loads.any() else 0
 
 
-def _micro_op_places(codes: list[Code], depth: int) -> list[_Span]:
-    """Return the place of each layer's micro-ops, and how many the LOAD before it brings."""
+@dataclass(frozen=True)
+class _MicroOps:
+    """The place of a layer's micro-ops, and those that its LOADs bring (`Place`)."""
+
+    place: int
+    loaded: int
+    behind: int = 0
+
+
+def _micro_op_places(codes: list[Code], depth: int) -> list[_MicroOps]:
+    """Return the place of each layer's micro-ops, and how many the LOADs in it bring."""
     groups: list[list[Code]] = []
+    begin = 0
     for code in codes:
-        together = sum(len(earlier.uops) for earlier in groups[-1]) if groups else depth
+        together = begin + sum(len(earlier.uops) for earlier in groups[-1]) if groups else depth
         if len(groups) > 1 and together + len(code.uops) <= depth and _computes_before_input(code):
             groups[-1].append(code)
         else:
+            begin = _behind_the_first(groups, code, depth)
             groups.append([code])
-    places = []
-    for group in groups:
-        ends = np.cumsum([len(code.uops) for code in group]).tolist()
-        places += [(end - len(code.uops), 0 if number else ends[-1])
-                   for number, (code, end) in enumerate(zip(group, ends, strict=True))]  # fmt: skip
+    places = [each for group in groups for each in _one_behind_another(group)]
+    if len(groups) > 1 and _behind_the_first(groups[:1], groups[1][0], depth):
+        first = len(codes[0].uops)
+        moved = [replace(each, place=each.place + first, loaded=0) for each in places[1 : 1 + len(groups[1])]]
+        places[: 1 + len(moved)] = [replace(places[0], behind=places[1].loaded), *moved]
     return places
+
+
+def _behind_the_first(groups: list[list[Code]], code: Code, depth: int) -> int:
+    """Return where the second group of layers, which begins with `code`, has its micro-ops: behind the first layer's.
+
+    0 for a later group, and where a LOAD in the second layer brings them: there is no room, or it is that LOAD by way
+    of which the layer's input waits.
+    """
+    if len(groups) != 1:
+        return 0
+    first = len(groups[0][0].uops)
+    fits = first + len(code.uops) <= depth
+    return first if fits and _computes_before_input(code) and multiplies(groups[0][0].records).any() else 0
+
+
+def _one_behind_another(group: list[Code]) -> list[_MicroOps]:
+    """Return the places of micro-ops that one LOAD brings."""
+    ends = np.cumsum([len(code.uops) for code in group]).tolist()
+    return [
+        _MicroOps(end - len(code.uops), 0 if number else ends[-1])
+        for number, (code, end) in enumerate(zip(group, ends, strict=True))
+    ]
 
 
 def _computes_before_input(code: Code) -> bool:

@@ -18,10 +18,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hilt.schedule.operand_spans import operand_spans
 from hilt.vta.isa import MemoryType, Opcode
 
+_LOAD, _FINISH = int(Opcode.LOAD), int(Opcode.FINISH)
 _STORE_CYCLES = 512
 """A STORE of a tile takes about that long."""
+_COLUMNS = (
+    *("opcode", "memory_type", "sram_base", "dram_base", "y_size", "x_size", "x_stride"),
+    *("y_pad_0", "y_pad_1", "x_pad_0", "x_pad_1"),
+)
 TOKEN_FLAGS = ("pop_prev", "pop_next", "push_prev", "push_next")
 Records = NDArray[np.void]
 _Span = tuple[int, int]
@@ -64,6 +70,23 @@ def with_tokens(records: Records, memory: Memory, depths: Depths) -> Records:
     return _Scheduler(records, memory, depths).run()
 
 
+def with_free_resets(records: Records) -> tuple[Records, NDArray[np.int64]]:
+    """Return records (m,) in which a GEMM of nothing passes on what a reset would, and the resets' places (k,) before.
+
+    A reset that pushes a token is not folded into the GEMM behind it, and clears its accumulators itself. A GEMM of
+    nothing takes two cycles. `records` (n,) have tokens.
+    """
+    passes = (records["opcode"] == Opcode.GEMM) & (records["reset"] == 1) & (records["push_prev"] == 1)
+    places = np.flatnonzero(passes)
+    relays = np.zeros(len(places), dtype=records.dtype)
+    relays["opcode"], relays["iter_out"], relays["iter_in"] = Opcode.GEMM, 1, 1
+    freed = records.copy()
+    for flag in TOKEN_FLAGS:
+        relays[flag] = records[flag][places]
+        freed[flag][places] = 0
+    return np.insert(freed, places, relays), places
+
+
 @dataclass(frozen=True)
 class _Block:
     """The elements that a LOAD or STORE moves in memory: rows of `wide` elements, `stride` apart."""
@@ -86,7 +109,7 @@ class _Block:
 class _Channel:
     """One queue of tokens. `covered` is the latest producer that the consumer has waited for."""
 
-    def __init__(self, push: NDArray[np.uint32], pop: NDArray[np.uint32]) -> None:
+    def __init__(self, push: list[int], pop: list[int]) -> None:
         self._push, self._pop = push, pop
         self._consumers: list[int] = []
         self._producers: list[int] = []
@@ -116,13 +139,18 @@ class _Channel:
         return self._consumers[bisect_left(self._producers, producer)]
 
 
+def _latest(instructions: NDArray[np.int64], first: int, end: int) -> int:
+    """Return the last of the instructions that touched the elements from `first` to before `end`; -1 if none did."""
+    return int(np.maximum.reduce(instructions[first:end])) if first < end else -1
+
+
 class _Scheduler:
     def __init__(self, records: Records, memory: Memory, depths: Depths) -> None:
         self.records = records.copy()
         for flag in TOKEN_FLAGS:
             self.records[flag] = 0
         self.memory = memory
-        field = {flag: np.zeros(len(records), dtype=np.uint32) for flag in TOKEN_FLAGS}
+        field = {flag: [0] * len(records) for flag in TOKEN_FLAGS}
         self.flags = field
         self.to_compute = _Channel(push=field["push_next"], pop=field["pop_prev"])
         self.to_load = _Channel(push=field["push_prev"], pop=field["pop_next"])
@@ -135,8 +163,18 @@ class _Scheduler:
         self.writer = {MemoryType.INP: never(depths.inp), MemoryType.WGT: never(depths.wgt)}
         self.reader = {MemoryType.INP: never(depths.inp), MemoryType.WGT: never(depths.wgt)}
         self.out_writer, self.out_reader = never(depths.acc), never(depths.acc)
-        self.uops = np.zeros(depths.uop, dtype=memory.uops.dtype)
-        self.ranges: dict[_Span, dict[str, _Span]] = {}
+        spans = operand_spans(records, memory.uops, depths.uop)
+        self.written = spans["dst"]
+        """The accumulators, from the first to behind the last, that each instruction writes."""
+        self.operands = [
+            (spans[name], self.writer[kind], self.reader[kind])
+            for name, kind in (("src", MemoryType.INP), ("wgt", MemoryType.WGT))
+        ]
+        gemms, operations = records["opcode"] == Opcode.GEMM, records["opcode"] == Opcode.ALU
+        self.multiplies = (gemms & ((records["window"] != 0) | (records["reset"] == 0))).tolist()
+        self.passes_on = (~operations | (records["use_imm"] == 0)).tolist()
+        turns = records["iter_out"].astype(np.int64) * records["iter_in"]
+        self.issues = ((records["uop_end"].astype(np.int64) - records["uop_bgn"]) * turns).tolist()
         self.stored: dict[int, NDArray[np.int64]] = {}
         """The last STORE of each element, by buffer; -1 is none."""
         self.last_compute = self.last_store = -1
@@ -149,26 +187,30 @@ class _Scheduler:
         self.issued = 0
 
     def run(self) -> Records:
-        names = ("opcode", "memory_type", "sram_base", "dram_base", "y_size", "x_size", "x_stride")
-        pads = ("y_pad_0", "y_pad_1", "x_pad_0", "x_pad_1")
-        columns = [self.records[name].tolist() for name in (*names, *pads)]
-        for number, (opcode, kind, sram, dram, high, wide, stride, top, bottom, left, right) in enumerate(
-            zip(*columns, strict=True)
-        ):
-            length = (high + top + bottom) * (wide + left + right)
+        loads = (self.records["opcode"] == Opcode.LOAD) & np.isin(
+            self.records["memory_type"], (MemoryType.INP, MemoryType.WGT)
+        )
+        stores = self.records["opcode"] == Opcode.STORE
+        columns = {name: self.records[name].tolist() for name in _COLUMNS}
+        for number, (is_load, is_store) in enumerate(zip(loads.tolist(), stores.tolist(), strict=True)):
+            if not (is_load or is_store):
+                self._compute(number, columns["opcode"][number])
+                continue
+            _, kind, sram, dram, high, wide, stride, top, bottom, left, right = (
+                column[number] for column in columns.values()
+            )
             block = _Block(dram, high, wide, stride)
-            if opcode == Opcode.LOAD and kind in (MemoryType.INP, MemoryType.WGT):
+            if is_load:
+                length = (high + top + bottom) * (wide + left + right)
                 self._load(number, MemoryType(kind), (sram, sram + length), block)
-            elif opcode == Opcode.STORE:
-                self._store(number, kind, (sram, sram + high * wide), block)
             else:
-                self._compute(number, opcode, kind, sram, block)
+                self._store(number, kind, (sram, sram + high * wide), block)
         for flag, values in self.flags.items():
             self.records[flag] = values
         return self.records
 
     def _load(self, number: int, kind: MemoryType, span: _Span, block: _Block) -> None:
-        needed = int(self.reader[kind][span[0] : span[1]].max(initial=-1))
+        needed = _latest(self.reader[kind], *span)
         if kind is MemoryType.WGT:
             block = block.in_parts(self.memory.block_elements)
         store = self._last_store_of(int(self.memory.buffer[number]), block)
@@ -194,60 +236,31 @@ class _Scheduler:
         enough = self.store_begins[store] + _STORE_CYCLES
         return self.relays[min(bisect_left(self.relay_begins, enough, lo=place), len(self.relays) - 1)]
 
-    def _compute(self, number: int, opcode: int, kind: int, sram: int, block: _Block) -> None:
-        if opcode == Opcode.LOAD and kind == MemoryType.UOP:
-            self.uops[sram : sram + block.wide] = self.memory.uops[block.first : block.first + block.wide]
-            self.ranges.clear()
-        elif opcode == Opcode.FINISH:
+    def _compute(self, number: int, opcode: int) -> None:
+        if opcode == _FINISH:
             self.from_store.wait(number, self.last_store)
-        elif opcode in (Opcode.GEMM, Opcode.ALU):
-            self._operate(number, opcode)
-        record = self.records[number]
-        if opcode != Opcode.ALU or not record["use_imm"]:
+        elif opcode != _LOAD:
+            self._operate(number)
+        if self.passes_on[number]:
             self.relays.append(number)
             self.relay_begins.append(self.issued)
-        turns = int(record["iter_out"]) * int(record["iter_in"])
-        self.issued += (int(record["uop_end"]) - int(record["uop_bgn"])) * turns
+        self.issued += self.issues[number]
         self.last_compute = number
 
-    def _operate(self, number: int, opcode: int) -> None:
-        record = self.records[number]
-        spans = self._spans(record)
-        first, end = spans["dst"]
-        if opcode == Opcode.GEMM and (record["window"] or not record["reset"]):
+    def _operate(self, number: int) -> None:
+        first, end = self.written[number]
+        if self.multiplies[number]:
             needed = -1
-            for kind, name in ((MemoryType.INP, "src"), (MemoryType.WGT, "wgt")):
-                start, stop = spans[name]
-                needed = max(needed, int(self.writer[kind][start:stop].max(initial=-1)))
-                self.reader[kind][start:stop] = number
+            for spans, writer, reader in self.operands:
+                start, stop = spans[number]
+                needed = max(needed, _latest(writer, start, stop))
+                reader[start:stop] = number
             self.to_compute.wait(number, needed)
-        self.from_store.wait(number, int(self.out_reader[first:end].max(initial=-1)))
+        self.from_store.wait(number, _latest(self.out_reader, first, end))
         self.out_writer[first:end] = number
 
-    def _spans(self, record: np.void) -> dict[str, _Span]:
-        """Return the elements from the first to behind the last that an instruction touches, by micro-op field."""
-        begin, end = int(record["uop_bgn"]), int(record["uop_end"])
-        key = (begin, end)
-        if key not in self.ranges:
-            uops = self.uops[begin:end]
-            self.ranges[key] = {
-                name: (int(uops[name].min()), int(uops[name].max())) if len(uops) else (0, -1)
-                for name in ("dst", "src", "wgt")
-            }
-        turns_out, turns_in = int(record["iter_out"]) - 1, int(record["iter_in"]) - 1
-        spans = {}
-        for name, (low, high) in self.ranges[key].items():
-            steps = int(record[f"{name}_factor_out"]), int(record[f"{name}_factor_in"])
-            if record["window"] and name == "wgt":
-                steps = 0, 0
-            spans[name] = (low, high + turns_out * steps[0] + turns_in * steps[1] + 1)
-            if record["window"] and name == "dst":  # the weights' factors are the rows and columns not written
-                skipped = int(record["wgt_factor_out"]) * steps[0] + int(record["wgt_factor_in"]) * steps[1]
-                spans[name] = (low + skipped, spans[name][1])
-        return spans
-
     def _store(self, number: int, kind: int, span: _Span, block: _Block) -> None:
-        self.to_store.wait(number, int(self.out_writer[span[0] : span[1]].max(initial=-1)))
+        self.to_store.wait(number, _latest(self.out_writer, *span))
         self.out_reader[span[0] : span[1]] = number
         self.last_store = number
         self.store_begins[number] = self.issued

@@ -12,14 +12,14 @@ from hilt.network.buffers import Life, one_behind_another, shared
 from hilt.schedule import Conv2d, Rejected, lower, make_tensors, space_for
 from hilt.schedule.chain import ChainLink, join
 from hilt.schedule.chain_places import places_of
-from hilt.schedule.chain_tokens import TOKEN_FLAGS, Depths, Memory, TokenError, with_tokens
+from hilt.schedule.chain_tokens import TOKEN_FLAGS, Depths, Memory, TokenError, with_free_resets, with_tokens
 from hilt.schedule.code import Code, code_of
 from hilt.schedule.residual import with_residual
 from hilt.simulator.build import quick_build
 from hilt.simulator.device import MemoryModel
 from hilt.simulator.program_run import run_program
 from hilt.simulator.twin import Twin, TwinStatus
-from hilt.vta.isa import INSTRUCTION, UOP, MemoryType, Opcode, decode
+from hilt.vta.isa import INSTRUCTION, UOP, MemoryType, Opcode, decode, multiplies
 from hilt.vta.program import Program
 
 from .graphs import PYNQ, target
@@ -184,7 +184,71 @@ def test_layers_share_one_load_of_micro_ops_behind_the_first_layer() -> None:
     records = decode(chain.program.instructions, ACCELERATOR)
     loads = records[(records["opcode"] == Opcode.LOAD) & (records["memory_type"] == MemoryType.UOP)]
     assert loads["x_size"].tolist() == [len(code.uops), 3 * len(code.uops)]
-    assert chain.lengths == [len(code.records), len(code.records), len(code.records) - 1, len(code.records) - 1]
+    assert loads["sram_base"].tolist() == loads["dram_base"].tolist() == [0, len(code.uops)]
+    own = len(code.records)
+    assert chain.lengths == [own + 1, own - 1, own - 1, own - 1]
+    second = int(np.flatnonzero((records["opcode"] == Opcode.LOAD) & (records["memory_type"] == MemoryType.UOP))[1])
+    assert multiplies(records)[second + 1] and not multiplies(records)[:second].any(), "while compute waits for data"
+
+
+def test_micro_ops_without_room_behind_the_first_come_where_they_are_needed() -> None:
+    uops = np.zeros(6, dtype=UOP)
+    load_uops = instruction(Opcode.LOAD, memory_type=MemoryType.UOP, y_size=1, x_size=6)
+    gemm, store = instruction(Opcode.GEMM, uop_end=6, iter_out=1, iter_in=1), instruction(Opcode.STORE, **STORE)
+    reset = instruction(Opcode.GEMM, reset=1, uop_end=1, iter_out=1, iter_in=1)
+    load = instruction(Opcode.LOAD, **LOAD)
+    first = Code(np.concatenate([load_uops, reset, load, gemm, store]), np.array([0, -1, 1, -1, 2]), ("uop",), uops)
+
+    def placed(depth: int, codes: list[Code]) -> list[tuple[int, int, int]]:
+        places = places_of(codes, Depths(depth, 16, 16, 16), 16)
+        return [(place.uop, place.uops_loaded, place.uops_behind) for place in places]
+
+    assert placed(18, [first] * 3) == [(0, 6, 12), (6, 0, 0), (12, 0, 0)]
+    assert placed(17, [first] * 3) == [(0, 6, 6), (6, 0, 0), (0, 6, 0)]
+    assert placed(11, [first] * 3) == [(0, 6, 0), (0, 6, 0), (0, 6, 0)]
+    waits = Code(np.concatenate([load_uops, load, gemm, store]), np.array([0, 1, -1, 2]), ("uop",), uops)
+    assert placed(18, [first, waits, first]) == [(0, 6, 0), (0, 12, 0), (6, 0, 0)], "its input waits by way of the LOAD"
+
+
+def test_a_gemm_of_nothing_passes_on_what_a_reset_would() -> None:
+    """A reset that pushes a token is not folded into the GEMM behind it."""
+    reset = instruction(Opcode.GEMM, reset=1, uop_end=1, iter_out=1, iter_in=4, dst_factor_in=1)
+    gemm = instruction(Opcode.GEMM, uop_end=1, iter_out=1, iter_in=4, dst_factor_in=1, src_factor_in=1)
+    load_uops = instruction(Opcode.LOAD, memory_type=MemoryType.UOP, y_size=1, x_size=1)
+    store, load = instruction(Opcode.STORE, **STORE), instruction(Opcode.LOAD, **LOAD)
+    stream = [load_uops, reset, gemm, store, reset, load, gemm, instruction(Opcode.FINISH)]
+    memory = Memory(np.array([0, -1, -1, 1, -1, 1, -1, -1]), UOPS, block_elements=4)
+    before = with_tokens(np.concatenate(stream), memory, DEPTHS)
+    after, places = with_free_resets(before)
+    assert places.tolist() == [4] and before["push_prev"][4]
+    nothing, free = after[4], after[5]
+    assert nothing["opcode"] == Opcode.GEMM and nothing["uop_end"] == nothing["uop_bgn"] and not nothing["reset"]
+    assert [int(nothing[flag]) for flag in TOKEN_FLAGS] == [int(before[4][flag]) for flag in TOKEN_FLAGS]
+    assert not any(free[flag] for flag in TOKEN_FLAGS) and free["reset"] == 1
+    assert np.array_equal(np.delete(after, [4, 5]), np.delete(before, 4))
+
+
+@pytest.mark.slow
+def test_a_chain_whose_resets_pass_nothing_on_is_faster_and_computes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    workload = Conv2d("t", 1, 16, 16, 16, 16, (3, 3), (1, 1), (1, 1), bias=True)
+    knobs = {"tile_b": 1, "tile_h": 4, "tile_w": 16, "tile_ci": 1, "tile_co": 1, "oc_nthread": 1, "h_nthread": 2}
+    program = lower(workload, {**knobs, "loop_order": 1}, ACCELERATOR)
+    sizes = {buffer.name: buffer.bytes for buffer in program.buffers}
+    names = {name: name for name in ("wgt", "bias", "inp", "out")}
+    code = code_of(program, ACCELERATOR)
+    links = [ChainLink(code, {**names, "out": "between"}), ChainLink(code, {**names, "inp": "between"})]
+    given = make_tensors(workload, ACCELERATOR, seed=0).inputs
+    given = {**given, "between": np.zeros(sizes["out"], dtype=np.int8)}
+
+    def measured() -> tuple[int, np.ndarray]:
+        chain = join(links, {**sizes, "between": sizes["out"]}, ACCELERATOR).program
+        run = run_program(quick_build(ACCELERATOR, "rtl"), chain, given)
+        return run.execution.cycles, run.output
+
+    cycles, output = measured()
+    monkeypatch.setattr("hilt.schedule.chain.with_free_resets", lambda records: (records, np.zeros(0, dtype=np.int64)))
+    slower, same = measured()
+    assert cycles < slower and np.array_equal(output, same) and output.any()
 
 
 def test_an_alu_reaches_the_second_operand_wherever_a_layer_lies() -> None:
