@@ -6,6 +6,7 @@ neighbours of the best.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -37,7 +38,11 @@ _ROUNDS = 3
 _CENTRES = 3
 _AS_IT_RUNS = 24
 """Configurations that are counted with their residual and bands, the fastest without that have room for a residual."""
-_ALTERNATIVES = 6
+_OF_A_SHAPE = 2
+"""The most of these with one shape of tiles."""
+_ALTERNATIVES = range(6, 13)
+"""How many schedules of a layer are tried beside its neighbours': the least, and more that are within `_SLOWER`."""
+_SLOWER = 1.05
 _TILE_ALTERNATIVES = 16
 _SHAPE = ("tile_b", "tile_h", "tile_w", "oc_nthread", "h_nthread")
 """Knobs that tell a schedule's first and last tiles, which meet those of the layers beside it."""
@@ -200,8 +205,10 @@ class Searcher:
         room = self.accelerator.parameters.inp_depth - tiling.inp_elements * tiling.threads
         needed = 0 if shift is None else tiling.width
         fitting: list[int] = []
+        shapes: Counter[tuple[int, ...]] = Counter()
         for index in np.array(ranked)[room >= needed].tolist():
-            program = problem.lowered(index)
+            shape = _shape(problem.space.knobs_at(index))
+            program = problem.lowered(index) if shapes[shape] < _OF_A_SHAPE else None
             if program is None:
                 continue
             try:
@@ -210,6 +217,7 @@ class Searcher:
                 continue
             counted[index] = self.cycles([joined])[0]
             fitting.append(index)
+            shapes[shape] += 1
             if len(fitting) == _AS_IT_RUNS:
                 break
         return sorted(fitting, key=lambda index: counted[index])
@@ -249,9 +257,14 @@ def _of_other_shapes(problem: TuningProblem, ranked: list[int], counted: dict[in
     """Return the first configurations of `ranked` whose tiles are of a shape that none before them has."""
     found: dict[tuple[int, ...], Schedule] = {}
     for index in ranked:
+        if len(found) >= _ALTERNATIVES.start and counted[index] > _SLOWER * counted[ranked[0]]:
+            break
         knobs = problem.space.knobs_at(index)
-        shape = tuple(knobs.get(name, 1) for name in _SHAPE)
-        found.setdefault(shape, Schedule(knobs, int(counted[index]), "twin"))
-        if len(found) == _ALTERNATIVES:
+        found.setdefault(_shape(knobs), Schedule(knobs, int(counted[index]), "twin"))
+        if len(found) == _ALTERNATIVES.stop - 1:
             break
     return list(found.values())
+
+
+def _shape(knobs: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(knobs.get(name, 1) for name in _SHAPE)

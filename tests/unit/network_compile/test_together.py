@@ -11,8 +11,22 @@ from hilt.network.partition import parts, place
 from hilt.network.plan import Planner
 from hilt.network.search import Searcher
 from hilt.network.together import chosen_together
+from hilt.schedule import Conv2d
 
 from .graphs import SMALL, Builder, target
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("residual_shift", [None, 7])
+def test_more_schedules_than_six_are_nearly_as_fast_as_the_best_alone(residual_shift: int | None) -> None:
+    aim = target()
+    layer = Conv2d("t", 1, 32, 16, 16, 32, (3, 3), (1, 1), (1, 1), bias=True)
+    found = Searcher(aim.accelerator, aim.memory).schedules(layer, residual_shift)
+    assert 6 < len(found) <= 12
+    cycles = [schedule.cycles for schedule in found]
+    assert cycles == sorted(cycles) and cycles[-1] <= 1.05 * cycles[0]
+    names = ("tile_h", "tile_w", "oc_nthread", "h_nthread")
+    assert len({tuple(schedule.knobs[name] for name in names) for schedule in found}) == len(found)
 
 
 @pytest.mark.slow
