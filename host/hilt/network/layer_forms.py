@@ -159,7 +159,7 @@ def folded(layer: VtaLayer, block: int = 1, outputs: int = 1) -> VtaLayer | None
     """Return a convolution with its kernel's columns as channels; None if it has groups or one column only.
 
     With several `outputs`, the columns of so many neighbouring ones are channels of one pixel, and these outputs are
-    blocks of channels, of `block` each.
+    blocks of channels, of `block` each. The last pixel of a row may have fewer.
     """
     workload, weights = layer.workload, layer.weights
     if workload.groups > 1 or workload.kernel[1] == 1:
@@ -169,7 +169,7 @@ def folded(layer: VtaLayer, block: int = 1, outputs: int = 1) -> VtaLayer | None
     narrow = replace(
         workload,
         in_channels=workload.in_channels * (wide + (outputs - 1) * stride),
-        width=workload.out_width // outputs,
+        width=-(-workload.out_width // outputs),
         out_channels=workload.out_channels if outputs == 1 else outputs * blocks(len(weights), block) * block,
         kernel=(high, 1),
         stride=(workload.stride[0], 1),
@@ -187,7 +187,9 @@ def folded(layer: VtaLayer, block: int = 1, outputs: int = 1) -> VtaLayer | None
         weights=np.ascontiguousarray(columns),
         bias=bias,
         fold=Fold(wide + (outputs - 1) * stride, stride * outputs, workload.padding[1]),
-        interleaved=Interleaved(outputs, narrow.out_height, narrow.out_width) if outputs > 1 else None,
+        interleaved=(
+            Interleaved(outputs, narrow.out_height, narrow.out_width, workload.out_width) if outputs > 1 else None
+        ),
     )
 
 
@@ -221,15 +223,19 @@ def with_taps(layer: VtaLayer, block: int) -> VtaLayer | None:
     )
 
 
-def most_outputs(layer: VtaLayer, block: int) -> int:
-    """Return how many neighbouring outputs' columns fit in the channel blocks of one's; 1 where they stay apart."""
+def outputs_beside(layer: VtaLayer, block: int) -> list[int]:
+    """Return how many neighbouring outputs' columns are tried in the channel blocks of one's.
+
+    As many as fit, and as many as divide a row; 1 alone where they stay apart.
+    """
     workload = layer.workload
     if layer.shifts or layer.residual or layer.bands or workload.batch > 1:
-        return 1
+        return [1]
     channels, wide, stride = workload.in_channels, workload.kernel[1], workload.stride[1]
     lanes = blocks(channels * wide, block) * block
-    most = (lanes // channels - wide) // stride + 1
-    return max(count for count in range(1, max(most, 1) + 1) if workload.out_width % count == 0)
+    most = min(max((lanes // channels - wide) // stride + 1, 1), workload.out_width)
+    even = max(count for count in range(1, most + 1) if workload.out_width % count == 0)
+    return sorted({1, even, most})
 
 
 def _beside(weights: NDArray[np.int8], outputs: int, stride: int, block: int) -> NDArray[np.int8]:

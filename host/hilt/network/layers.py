@@ -19,7 +19,7 @@ from hilt.network.layer_forms import Tabled as Tabled
 from hilt.network.layer_forms import TiledLayer as TiledLayer
 from hilt.network.layer_forms import VtaLayer as VtaLayer
 from hilt.network.layer_forms import folded as folded
-from hilt.network.layer_forms import most_outputs as most_outputs
+from hilt.network.layer_forms import outputs_beside as outputs_beside
 from hilt.network.layer_forms import with_taps as with_taps
 from hilt.network.lower_tiles import has_schedule
 from hilt.network.lower_upsample import Upsampling

@@ -12,7 +12,7 @@ from hilt.network.band_layers import placed_layer
 from hilt.network.core_speed import node_work
 from hilt.network.crossings import crossing_seconds, fold_work, layout_work, packed_seconds
 from hilt.network.graph import Graph, Node, check
-from hilt.network.layers import NotOnVtaError, Tabled, TiledLayer, VtaLayer, folded, most_outputs, table_of, with_taps
+from hilt.network.layers import NotOnVtaError, Tabled, TiledLayer, VtaLayer, folded, outputs_beside, table_of, with_taps
 from hilt.network.packed_layout import PackedLayout
 from hilt.network.packed_steps import packed_attributes
 from hilt.network.processor import ASSUMED, ProcessorSpeed
@@ -199,7 +199,7 @@ def _folded_if_faster(
     if layer.workload.in_channels >= block:
         return layer, schedules
     found = [(schedules[0].cycles / clock + speed.seconds(layout_work(layer.data_shape, layout)), layer, schedules)]
-    forms = [folded(layer, block, outputs) for outputs in sorted({1, most_outputs(layer, block)})]
+    forms = [folded(layer, block, outputs) for outputs in outputs_beside(layer, block)]
     for form in (*forms, with_taps(layer, block)):
         if form is not None:
             with suppress(NoScheduleError):

@@ -2,7 +2,8 @@
 
 A row of few channels, with several outputs' kernels side by side in one block, is loaded once for all of them: output
 x * n + k of block b is channel block b * n + k of pixel x. A tile has all n blocks of some pixels. Its sums lie pixel
-by pixel, then block by block, which is how the output lies in memory.
+by pixel, then block by block, which is how the output lies in memory. Where n does not divide a row, the last pixel has
+sums that no STORE takes.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ _MOST_ELEMENTS = 1 << 14
 
 @dataclass(frozen=True)
 class Interleaved:
-    """Outputs that are channels of one pixel, and the pixels of a plane: height and width."""
+    """Outputs that are channels of one pixel, the pixels of a plane, height and width, and a row's outputs."""
 
     outputs: int
     height: int
     width: int
+    columns: int
 
 
 def interleaved(code: Code, form: Interleaved) -> Code:
@@ -41,16 +43,25 @@ def interleaved(code: Code, form: Interleaved) -> Code:
     moved: set[tuple[int, int]] = set()
     for place, tile in _sums(code, tiles):
         _turn_sums(records[place : place + 1], uops, tile, form, int(code.uops["dst"][_first(code, tile)]), moved)
+    behind: list[int] = []
+    others: list[NDArray[np.void]] = []
     for tile in tiles:
         if tile.rows != form.outputs:
             raise Rejected(
                 Reason.GROUP_SPLIT.text, f"a tile has {tile.rows} channel blocks; {form.outputs} are one output's"
             )
         _add_one_bias(records[tile.bias : tile.bias + 1], tile)
+        place = tile.stores.start
         keep[tile.stores] = False
-        keep[tile.stores.start] = True
-        _store(records[tile.stores.start : tile.stores.start + 1], tile, form)
-    return Code(records[keep], code.buffers[keep], code.names, uops)
+        keep[place] = True
+        stores = _stores(records[place : place + 1], tile, form)
+        records[place] = stores[0]
+        behind += [place + 1] * (len(stores) - 1)
+        others.append(stores[1:])
+    rows = np.concatenate(others)
+    kept = np.insert(keep, behind, True)
+    owners = np.insert(code.buffers, behind, code.names.index("out"))
+    return Code(np.insert(records, behind, rows)[kept], owners[kept], code.names, uops)
 
 
 def _add_one_bias(record: NDArray[np.void], tile: OutputTile) -> None:
@@ -103,15 +114,19 @@ def _turn_sums(
         uops["dst"][own] = begin + turned(uops["dst"][own].astype(np.int64) - begin)
 
 
-def _store(record: NDArray[np.void], tile: OutputTile, form: Interleaved) -> None:
-    """Let the first STORE of a tile's write all of its outputs."""
-    plane, columns = form.height * form.width, form.width * form.outputs
+def _stores(record: NDArray[np.void], tile: OutputTile, form: Interleaved) -> NDArray[np.void]:
+    """Return the STOREs (k,) of a tile's outputs for the first of its own (1,): one, or one a row if rows are cut."""
+    plane, made = form.height * form.width, form.outputs
     block, first = divmod(int(record["dram_base"][0]), plane)
     row, column = divmod(first, form.width)
     wide = min(int(record["x_size"][0]), form.width)
     high = tile.pixels // wide
-    made = wide * form.outputs
-    whole = made == columns and made * high < _MOST_ELEMENTS
-    record["dram_base"] = block * plane + row * columns + column * form.outputs
-    record["x_size"], record["y_size"] = (made * high, 1) if whole else (made, high)
-    record["x_stride"] = 0 if whole else columns
+    cut = min(wide * made, form.columns - column * made)
+    stores = np.repeat(record, 1 if cut == wide * made else high)
+    rows = np.arange(len(stores))
+    stores["sram_base"] += rows.astype(np.uint32) * np.uint32(wide * made)
+    stores["dram_base"] = (block // made * form.height + row + rows) * form.columns + column * made
+    whole = cut == form.columns and cut * high < _MOST_ELEMENTS and len(stores) == 1
+    stores["x_size"], stores["y_size"] = (cut * high, 1) if whole else (cut, high // len(stores))
+    stores["x_stride"] = 0 if whole else form.columns
+    return stores
