@@ -2,7 +2,8 @@
 
 One block of weights serves all positions and all channels. Successive micro-ops add to different accumulators, since
 a second addition to one waits for the first: the planes of a tile are micro-ops, the outputs of a plane are loops. A
-plane with a single output has its window's positions as loops.
+plane with a single output has its window's positions as loops; a tile of few such planes adds the odd rows to sums of
+their own, which the ALU adds to the others.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from hilt.network.pool_tiles import Averaging, PoolingLayer, PoolTile, PoolWriter
 from hilt.schedule.loops import HAZARD_DISTANCE
 from hilt.vta.accelerator import Accelerator
-from hilt.vta.isa import Opcode
+from hilt.vta.isa import AluOpcode, Opcode
 
 
 class AveragePoolWriter(PoolWriter):
@@ -19,11 +20,13 @@ class AveragePoolWriter(PoolWriter):
     def __init__(
         self, pool: PoolingLayer, averaging: Averaging, rows: int, planes: int, accelerator: Accelerator
     ) -> None:
-        super().__init__(pool, rows, planes, accelerator, copied=0)
-        self._averaging = averaging
-        fewest = min(planes, pool.planes % planes or planes)
-        self._looped = pool.out == (1, 1) and (accelerator.hazards == "interlock" or fewest >= HAZARD_DISTANCE)
+        interlock = accelerator.hazards == "interlock"
+        self._looped = pool.out == (1, 1) and (interlock or _fewest(pool, planes) >= HAZARD_DISTANCE)
         """Whether a window's positions are loops. Between two additions to one sum lie a tile's planes alone then."""
+        self._halved = self._looped and interlock and _in_halves(pool, planes)
+        """Whether odd rows have sums of their own, behind the others of a tile."""
+        super().__init__(pool, rows, planes, accelerator, copied=2 * planes if self._halved else 0)
+        self._averaging = averaging
         high, wide = pool.kernel
         self._taps = (
             [0] if self._looped else [row * pool.wide + column for row in range(high) for column in range(wide)]
@@ -42,6 +45,13 @@ class AveragePoolWriter(PoolWriter):
                     (self.begin(place) + plane * outputs, source + plane * self.box + tap)
                     for plane in range(self._planes_at(place))
                 ]
+            if self._halved:
+                odd = [(dst + self.planes, src + self.pool.wide) for dst, src in self.uops[-self.planes :]]
+                self.uops += [*odd, (self.begin(place), self.begin(place) + self.planes)]
+
+    def begin(self, tile: int) -> int:
+        """See PoolWriter."""
+        return tile % 2 * 2 * self.planes if self._halved else super().begin(tile)
 
     def _planes_at(self, place: int) -> int:
         """Return the most planes of a tile whose number is `place` modulo two."""
@@ -49,15 +59,31 @@ class AveragePoolWriter(PoolWriter):
 
     def compute(self, tile: PoolTile) -> None:
         """Clear the sums, add the window's positions, then shift and clip."""
-        pool = self.pool
         first = self._first[tile.number % 2]
-        made = tile.planes * tile.rows * pool.out[1]
+        made = tile.planes * tile.rows * self.pool.out[1]
+        if self._halved:
+            self._add_halves(first)
+        else:
+            self._add_all(tile, first, made)
+        self.round_and_clip(first, made, self._averaging.shift, self._averaging.clip)
+
+    def _add_halves(self, first: int) -> None:
+        """Add a tile's even and odd rows at once, then the sums of the odd ones to the others."""
+        pool, both = self.pool, 2 * self.planes
+        high, wide = pool.kernel
+        self.clear(first, both)
+        steps = {"src_factor_out": 2 * pool.wide, "src_factor_in": 1}
+        self.compute_with(Opcode.GEMM, first, first + both, iter_out=high // 2, iter_in=wide, **steps)
+        beside = {"iter_in": self.planes, "dst_factor_in": 1, "src_factor_in": 1}
+        self.compute_with(Opcode.ALU, first + both, first + both + 1, alu_opcode=AluOpcode.ADD, **beside)
+
+    def _add_all(self, tile: PoolTile, first: int, made: int) -> None:
+        """Add the window's positions, one instruction for each that has micro-ops of its own."""
         self.clear(first, made)
         loops = self._loops(tile)
         for number in range(len(self._taps)):
             begin = first + number * self._planes_at(tile.number % 2)
             self.compute_with(Opcode.GEMM, begin, begin + tile.planes, **loops)
-        self.round_and_clip(first, made, self._averaging.shift, self._averaging.clip)
 
     def _loops(self, tile: PoolTile) -> dict[str, int]:
         """Return the loops of a GEMM: over the window's positions, or over the outputs of one position."""
@@ -73,3 +99,13 @@ class AveragePoolWriter(PoolWriter):
             "src_factor_out": pool.stride[0] * pool.wide,
             "src_factor_in": pool.stride[1],
         }
+
+
+def _fewest(pool: PoolingLayer, planes: int) -> int:
+    """Return the planes of the smallest tile."""
+    return min(planes, pool.planes % planes or planes)
+
+
+def _in_halves(pool: PoolingLayer, planes: int) -> bool:
+    """Return whether tiles have too few planes for their sums to follow one another, and rows for two sums of each."""
+    return planes < HAZARD_DISTANCE and pool.planes % planes == 0 and pool.kernel[0] % 2 == 0

@@ -11,11 +11,13 @@ from hilt.network.pool_tiles import Averaging, PoolingLayer
 from hilt.network.search import Searcher
 from hilt.schedule import Rejected
 from hilt.schedule.fused import alone
+from hilt.schedule.loops import HAZARD_DISTANCE
 from hilt.schedule.residual import IDENTITY, identity_block
 from hilt.simulator.build import build
 from hilt.simulator.device import DeviceStatus, MemoryModel
 from hilt.simulator.program_run import run_program
 from hilt.vta.accelerator import Accelerator, Hazards
+from hilt.vta.isa import multiplies
 from hilt.vta.parameters import VTAParameters
 
 from .graphs import BATCHED, PYNQ, SMALL
@@ -26,6 +28,8 @@ pytestmark = pytest.mark.slow  # runs programs on the golden model
 AVERAGES = [
     (4, (8, 8), (8, 8), (1, 1), (0, 0), (0, 0), 6, (-128, 127)),
     (2, (4, 4), (4, 4), (1, 1), (0, 0), (0, 0), 4, (0, 127)),
+    (2, (3, 5), (3, 5), (1, 1), (0, 0), (0, 0), 4, (-128, 127)),
+    (3, (6, 2), (6, 2), (1, 1), (0, 0), (0, 0), 3, (-128, 127)),
     (7, (2, 4), (2, 4), (1, 1), (0, 0), (0, 0), 3, (-100, 90)),
     (1, (16, 16), (2, 2), (2, 2), (0, 0), (0, 0), 2, (-128, 127)),
     (3, (9, 11), (4, 2), (3, 1), (1, 1), (1, 0), 3, (-128, 127)),
@@ -82,6 +86,19 @@ def test_the_mean_of_an_image_costs_little_more_than_its_additions() -> None:
     schedule = Searcher(of(PYNQ), MemoryModel(base=0x1000_0000)).tile_schedule("mean", pool)
     assert pool.micro_ops == 256
     assert schedule.cycles < 1200
+
+
+def test_additions_of_a_few_planes_do_not_wait_for_one_another() -> None:
+    """Two planes of 64 positions: 128 micro-ops, of which no two within three cycles add to one sum."""
+    pool, _ = average(AVERAGES[0], np.zeros((4, 8, 8, 16), np.int8))
+    accelerator = of(PYNQ)
+    code = lower_tiles(pool, {"rows": 1, "planes": 2}, accelerator)
+    sums = code.records[multiplies(code.records) & (code.records["uop_end"] > code.records["uop_bgn"])]
+    for record in sums:
+        written = code.uops["dst"][int(record["uop_bgn"]) : int(record["uop_end"])].tolist()
+        assert len(set(written)) == len(written) >= HAZARD_DISTANCE
+        assert len(written) * int(record["iter_out"]) * int(record["iter_in"]) == 128
+    assert len(sums) == 2
 
 
 def test_a_row_of_windows_that_does_not_fit_has_no_schedule() -> None:
