@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hilt.schedule.chain_places import Place, places_of
-from hilt.schedule.chain_tokens import Depths, Memory, with_free_resets, with_tokens
+from hilt.schedule.chain_tokens import Depths, Memory, with_relays_apart, with_tokens
 from hilt.schedule.code import Code
 from hilt.schedule.residual import RESIDUAL
 from hilt.vta.accelerator import Accelerator
@@ -44,9 +45,9 @@ class Chain:
 
 
 def most_instructions(code: Code) -> int:
-    """Return how many instructions of a chain a layer has at most: each reset may need one before it."""
+    """Return how many instructions of a chain a layer has at most: each reset, and each LOAD, may get one before it."""
     resets = (code.records["opcode"] == Opcode.GEMM) & (code.records["reset"] == 1)
-    return len(code.records) + int(np.count_nonzero(resets))
+    return len(code.records) + int(np.count_nonzero(resets | (code.records["opcode"] == Opcode.LOAD)))
 
 
 def join(links: Sequence[ChainLink], sizes: Mapping[str, int], accelerator: Accelerator) -> Chain:
@@ -61,19 +62,16 @@ def join(links: Sequence[ChainLink], sizes: Mapping[str, int], accelerator: Acce
     number = {name: position for position, name in enumerate(names)}
     parameters = accelerator.parameters
     depths = Depths(accelerator.uop_depth, parameters.inp_depth, parameters.wgt_depth, parameters.acc_depth)
-    uops = np.concatenate([np.zeros(0, dtype=UOP), *(link.code.uops for link in links)])
-    shards, owners = [], []
-    begin = 0
     second = accelerator.formats.uop.by_name["src"].high + 1
+    shards, owners, moved = [], [], []
+    begin = 0
     for link, place in zip(links, places_of([link.code for link in links], depths, second), strict=True):
         code = _early_first(_placed(link.code, place, begin))
-        uops[begin : begin + len(code.uops)] = code.uops
         begin += len(code.uops)
-        shifts = [link.offsets.get(name, 0) for name in code.names]
-        code.records["dram_base"] += np.array([*shifts, 0], dtype=np.uint32)[code.buffers]
-        renamed = [number[_UOP if name == _UOP else link.buffers[name]] for name in code.names]
-        shards.append(code.records)
-        owners.append(np.array([*renamed, -1])[code.buffers])
+        shards.append(_located(code, link))
+        owners.append(_owners(code, link, number))
+        moved.append(code.uops)
+    uops = np.concatenate([np.zeros(0, dtype=UOP), *moved])
     finish = np.zeros(1, dtype=INSTRUCTION)
     finish["opcode"] = Opcode.FINISH
     records = np.concatenate([*shards, finish])
@@ -83,11 +81,25 @@ def join(links: Sequence[ChainLink], sizes: Mapping[str, int], accelerator: Acce
     )
     lengths = np.array([len(shard) for shard in shards])
     if accelerator.hazards == "interlock":
-        records, places = with_free_resets(records)
+        records, places = with_relays_apart(records)
         owner = np.insert(owner, places, -1)
         lengths += np.histogram(places, np.append(0, np.cumsum(lengths)))[0]
     program = _program(records, uops, owner, names, sizes, accelerator)
     return Chain(program, lengths.tolist())
+
+
+def _located(code: Code, link: ChainLink) -> NDArray[np.void]:
+    """Return a layer's instructions with the places of its tensors in the buffers that they lie in."""
+    shifts = [link.offsets.get(name, 0) for name in code.names]
+    records = code.records.copy()
+    records["dram_base"] += np.array([*shifts, 0], dtype=np.uint32)[code.buffers]
+    return records
+
+
+def _owners(code: Code, link: ChainLink, number: Mapping[str, int]) -> NDArray[np.int64]:
+    """Return the chain's number of the buffer that each instruction moves, -1 for none."""
+    renamed = [number[_UOP if name == _UOP else link.buffers[name]] for name in code.names]
+    return np.array([*renamed, -1])[code.buffers]
 
 
 def _placed(code: Code, where: Place, begin: int) -> Code:

@@ -112,21 +112,28 @@ class _MicroOps:
 
 def _micro_op_places(codes: list[Code], depth: int) -> list[_MicroOps]:
     """Return the place of each layer's micro-ops, and how many the LOADs in it bring."""
-    groups: list[list[Code]] = []
-    begin = 0
-    for code in codes:
-        together = begin + sum(len(earlier.uops) for earlier in groups[-1]) if groups else depth
-        if len(groups) > 1 and together + len(code.uops) <= depth and _computes_before_input(code):
-            groups[-1].append(code)
-        else:
-            begin = _behind_the_first(groups, code, depth)
-            groups.append([code])
+    groups = _micro_op_groups(codes, depth)
     places = [each for group in groups for each in _one_behind_another(group)]
     if len(groups) > 1 and _behind_the_first(groups[:1], groups[1][0], depth):
         first = len(codes[0].uops)
         moved = [replace(each, place=each.place + first, loaded=0) for each in places[1 : 1 + len(groups[1])]]
         places[: 1 + len(moved)] = [replace(places[0], behind=places[1].loaded), *moved]
     return places
+
+
+def _micro_op_groups(codes: list[Code], depth: int) -> list[list[Code]]:
+    """Return the layers whose micro-ops one LOAD brings; the first layer is one alone."""
+    groups: list[list[Code]] = []
+    held = 0
+    for code in codes:
+        fits = held + len(code.uops) <= depth
+        if len(groups) > 1 and fits and _computes_before_input(code):
+            groups[-1].append(code)
+        else:
+            held = _behind_the_first(groups, code, depth)
+            groups.append([code])
+        held += len(code.uops)
+    return groups
 
 
 def _behind_the_first(groups: list[list[Code]], code: Code, depth: int) -> int:

@@ -70,13 +70,15 @@ def with_tokens(records: Records, memory: Memory, depths: Depths) -> Records:
     return _Scheduler(records, memory, depths).run()
 
 
-def with_free_resets(records: Records) -> tuple[Records, NDArray[np.int64]]:
-    """Return records (m,) in which a GEMM of nothing passes on what a reset would, and the resets' places (k,) before.
+def with_relays_apart(records: Records) -> tuple[Records, NDArray[np.int64]]:
+    """Return records (m,) in which a GEMM of nothing passes on what resets and LOADs would, and where (k,).
 
-    A reset that pushes a token is not folded into the GEMM behind it, and clears its accumulators itself. A GEMM of
-    nothing takes two cycles. `records` (n,) have tokens.
+    A reset that pushes a token is not folded into the GEMM behind it, and clears its accumulators itself. A LOAD of
+    micro-ops or accumulators passes a token on when its data is there. A GEMM of nothing takes two cycles. `records`
+    (n,) have tokens.
     """
-    passes = (records["opcode"] == Opcode.GEMM) & (records["reset"] == 1) & (records["push_prev"] == 1)
+    resets = (records["opcode"] == Opcode.GEMM) & (records["reset"] == 1)
+    passes = (resets | (records["opcode"] == Opcode.LOAD)) & (records["push_prev"] == 1)
     places = np.flatnonzero(passes)
     relays = np.zeros(len(places), dtype=records.dtype)
     relays["opcode"], relays["iter_out"], relays["iter_in"] = Opcode.GEMM, 1, 1

@@ -21,21 +21,26 @@ def operand_spans(
     `records` are INSTRUCTION records (n,), `micro_ops` the UOP records (m,) from which LOADs of UOP read at their
     dram_base, `depth` the elements of the micro-op buffer. Instructions that are no GEMM and no ALU touch nothing.
     """
-    operates = np.isin(records["opcode"], (Opcode.GEMM, Opcode.ALU))
     least = {name: np.zeros(len(records), dtype=np.int64) for name in OPERANDS}
     largest = {name: np.full(len(records), -1, dtype=np.int64) for name in OPERANDS}
+    reads = np.isin(records["opcode"], (Opcode.GEMM, Opcode.ALU)) & (records["uop_end"] > records["uop_bgn"])
     held = np.zeros(depth + 1, dtype=micro_ops.dtype)  # one more: `_extremes` reads behind the last range
     loads = np.flatnonzero((records["opcode"] == Opcode.LOAD) & (records["memory_type"] == MemoryType.UOP))
     for begin, end in itertools.pairwise([0, *loads.tolist(), len(records)]):
-        if operates[begin:end].size and not operates[begin] and begin in loads:
-            first, source, size = (int(records[name][begin]) for name in ("sram_base", "dram_base", "x_size"))
-            held[first : first + size] = micro_ops[source : source + size]
-        own = begin + np.flatnonzero(operates[begin:end] & (records["uop_end"] > records["uop_bgn"])[begin:end])
+        own = begin + np.flatnonzero(reads[begin:end])
+        if begin in loads:
+            _load(held, micro_ops, records[begin])
         if len(own):
             ranges = records["uop_bgn"][own].astype(np.int64), records["uop_end"][own].astype(np.int64)
             for name in OPERANDS:
                 least[name][own], largest[name][own] = _extremes(held[name].astype(np.int64), *ranges)
     return {name: _moved(records, name, least[name], largest[name]) for name in OPERANDS}
+
+
+def _load(held: NDArray[np.void], micro_ops: NDArray[np.void], record: np.void) -> None:
+    """Load micro-ops to the buffer as a LOAD of UOP does."""
+    first, source, size = (int(record[name]) for name in ("sram_base", "dram_base", "x_size"))
+    held[first : first + size] = micro_ops[source : source + size]
 
 
 def _extremes(values: _Numbers, begins: _Numbers, ends: _Numbers) -> tuple[_Numbers, _Numbers]:

@@ -12,7 +12,7 @@ from hilt.network.buffers import Life, one_behind_another, shared
 from hilt.schedule import Conv2d, Rejected, lower, make_tensors, space_for
 from hilt.schedule.chain import ChainLink, join
 from hilt.schedule.chain_places import places_of
-from hilt.schedule.chain_tokens import TOKEN_FLAGS, Depths, Memory, TokenError, with_free_resets, with_tokens
+from hilt.schedule.chain_tokens import TOKEN_FLAGS, Depths, Memory, TokenError, with_relays_apart, with_tokens
 from hilt.schedule.code import Code, code_of
 from hilt.schedule.residual import with_residual
 from hilt.simulator.build import quick_build
@@ -219,13 +219,25 @@ def test_a_gemm_of_nothing_passes_on_what_a_reset_would() -> None:
     stream = [load_uops, reset, gemm, store, reset, load, gemm, instruction(Opcode.FINISH)]
     memory = Memory(np.array([0, -1, -1, 1, -1, 1, -1, -1]), UOPS, block_elements=4)
     before = with_tokens(np.concatenate(stream), memory, DEPTHS)
-    after, places = with_free_resets(before)
+    after, places = with_relays_apart(before)
     assert places.tolist() == [4] and before["push_prev"][4]
     nothing, free = after[4], after[5]
     assert nothing["opcode"] == Opcode.GEMM and nothing["uop_end"] == nothing["uop_bgn"] and not nothing["reset"]
     assert [int(nothing[flag]) for flag in TOKEN_FLAGS] == [int(before[4][flag]) for flag in TOKEN_FLAGS]
     assert not any(free[flag] for flag in TOKEN_FLAGS) and free["reset"] == 1
     assert np.array_equal(np.delete(after, [4, 5]), np.delete(before, 4))
+
+
+def test_a_gemm_of_nothing_passes_on_what_a_load_of_the_compute_stage_would() -> None:
+    gemm = instruction(Opcode.GEMM, uop_end=1, iter_out=1, iter_in=4, dst_factor_in=1, src_factor_in=1)
+    load_uops = instruction(Opcode.LOAD, memory_type=MemoryType.UOP, y_size=1, x_size=1)
+    stream = [load_uops, gemm, instruction(Opcode.STORE, **STORE), load_uops, instruction(Opcode.LOAD, **LOAD)]
+    records = np.concatenate([*stream, gemm, instruction(Opcode.FINISH)])
+    memory = Memory(np.array([0, -1, 1, 0, 1, -1, -1]), UOPS, block_elements=4)
+    after, places = with_relays_apart(with_tokens(records, memory, DEPTHS))
+    assert places.tolist() == [3] and after[3]["opcode"] == Opcode.GEMM
+    assert after[3]["pop_next"] == after[3]["push_prev"] == 1
+    assert after[4]["opcode"] == Opcode.LOAD and not any(after[4][flag] for flag in TOKEN_FLAGS)
 
 
 @pytest.mark.slow
@@ -246,7 +258,7 @@ def test_a_chain_whose_resets_pass_nothing_on_is_faster_and_computes_the_same(mo
         return run.execution.cycles, run.output
 
     cycles, output = measured()
-    monkeypatch.setattr("hilt.schedule.chain.with_free_resets", lambda records: (records, np.zeros(0, dtype=np.int64)))
+    monkeypatch.setattr("hilt.schedule.chain.with_relays_apart", lambda records: (records, np.zeros(0, dtype=np.int64)))
     slower, same = measured()
     assert cycles < slower and np.array_equal(output, same) and output.any()
 
