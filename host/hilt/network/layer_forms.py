@@ -224,18 +224,14 @@ def with_taps(layer: VtaLayer, block: int) -> VtaLayer | None:
 
 
 def outputs_beside(layer: VtaLayer, block: int) -> list[int]:
-    """Return how many neighbouring outputs' columns are tried in the channel blocks of one's.
-
-    As many as fit, and as many as divide a row; 1 alone where they stay apart.
-    """
+    """Return how many neighbouring outputs' columns are tried in the channel blocks of one's: one, and all that fit."""
     workload = layer.workload
     if layer.shifts or layer.residual or layer.bands or workload.batch > 1:
         return [1]
     channels, wide, stride = workload.in_channels, workload.kernel[1], workload.stride[1]
     lanes = blocks(channels * wide, block) * block
     most = min(max((lanes // channels - wide) // stride + 1, 1), workload.out_width)
-    even = max(count for count in range(1, most + 1) if workload.out_width % count == 0)
-    return sorted({1, even, most})
+    return sorted({1, most})
 
 
 def _beside(weights: NDArray[np.int8], outputs: int, stride: int, block: int) -> NDArray[np.int8]:

@@ -22,7 +22,9 @@ from hilt.schedule.residual import IDENTITY
 
 _ROUNDS = 2
 _MOST_INSTRUCTIONS = 3000
-"""The most instructions of three layers that are timed together. In longer layers their boundaries are a small part."""
+"""The most instructions of layers that are timed together. In longer layers their boundaries are a small part."""
+_NEAR = 100
+"""Cycles between its neighbours that another schedule of a layer may take more, to be tried in the whole chain."""
 _UNKNOWN_BYTES = 1 << 20
 
 
@@ -32,6 +34,7 @@ def chosen_together(part: Part, searcher: Searcher, aliases: Aliases) -> Part:
     for _ in range(_ROUNDS):
         if not sum(chain.improve(number) for number in range(len(chain.layers))):
             break
+    chain.improve_whole()
     chosen = iter(chain.chosen)
     return replace(
         part,
@@ -53,6 +56,8 @@ class _Chain:
         self.layers: list[Placement] = [placement for placement in self.part.placements if placement.layer is not None]
         self._options = [[layer.schedule, *layer.alternatives] for layer in self.layers if layer.schedule is not None]
         self._choice = [0] * len(self.layers)
+        self._beside: list[dict[int, float]] = [{} for _ in self.layers]
+        """The cycles of each layer's schedules between its neighbours, when they were counted last."""
 
     @property
     def chosen(self) -> list[Schedule]:
@@ -65,12 +70,32 @@ class _Chain:
         before = self._choice[number]
         cycles = {choice: self._cycles(number, choice) for choice in range(len(self._options[number]))}
         best = min(cycles, key=lambda choice: (cycles[choice], choice != before, choice))
-        self._choice[number] = best
+        self._choice[number], self._beside[number] = best, cycles
         return best != before
+
+    def improve_whole(self) -> None:
+        """Give each layer the schedule with which the whole chain is fastest, of those nearly as fast as its own."""
+        least = self._whole(0, self._choice[0]) if self.layers else float("inf")
+        if least == float("inf"):
+            return
+        for number, beside in enumerate(self._beside):
+            own = self._choice[number]
+            near = [choice for choice, cycles in beside.items() if cycles <= beside[own] + _NEAR and choice != own]
+            cycles = {choice: self._whole(number, choice) for choice in near}
+            best = min(cycles, key=cycles.__getitem__, default=own)
+            if cycles.get(best, least) < least:
+                self._choice[number], least = best, cycles[best]
+
+    def _whole(self, number: int, choice: int) -> float:
+        """Return the cycles of the chain with this schedule of a layer."""
+        return self._joined(range(len(self.layers)), number, choice)
 
     def _cycles(self, number: int, choice: int) -> float:
         """Return the cycles of a layer with this schedule between its neighbours."""
-        places = range(max(number - 1, 0), min(number + 2, len(self.layers)))
+        return self._joined(range(max(number - 1, 0), min(number + 2, len(self.layers))), number, choice)
+
+    def _joined(self, places: range, number: int, choice: int) -> float:
+        """Return the cycles of the layers at `places` with this schedule of one; infinity of too many instructions."""
         linked = Linked(self.searcher.accelerator)
         for place in places:
             code = self._code(place, choice if place == number else self._choice[place])

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hilt.network.aliases import Aliases
+from hilt.network.compile import compile_network
 from hilt.network.partition import parts, place
 from hilt.network.plan import Planner
 from hilt.network.search import Searcher
@@ -27,6 +28,20 @@ def test_more_schedules_than_six_are_nearly_as_fast_as_the_best_alone(residual_s
     assert cycles == sorted(cycles) and cycles[-1] <= 1.05 * cycles[0]
     names = ("tile_h", "tile_w", "oc_nthread", "h_nthread")
     assert len({tuple(schedule.knobs[name] for name in names) for schedule in found}) == len(found)
+
+
+@pytest.mark.slow
+def test_the_whole_chain_decides_between_schedules_that_are_nearly_as_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    builder = Builder((1, 16, 16, 16))
+    first = builder.conv("x", 32, stride=2)
+    graph, aim = builder.graph(builder.conv(builder.conv(builder.conv(first, 32), 32), 48, 1)), target()
+
+    def cycles() -> int:
+        return int(compile_network(graph, aim).manifest["programs"][0]["cycles"])
+
+    whole = cycles()
+    monkeypatch.setattr("hilt.network.together._NEAR", -1)
+    assert whole <= cycles()
 
 
 @pytest.mark.slow
