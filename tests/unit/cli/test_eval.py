@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,16 @@ from tests.unit.network_compile.graphs import SMALL, Builder, target
 IMAGES = 11
 
 
+@cache
 def network() -> Graph:
     builder = Builder((1, 2, 4, 4), 3)
     flat = builder.add_node("flat", "reshape", [builder.conv("x", 8)], (1, 128), {"shape": [1, 128]})
     return builder.graph(builder.dense(flat, 10))
+
+
+@cache
+def compiled() -> bytes:
+    return compile_network(network(), target(SMALL)).data
 
 
 class Board:
@@ -70,7 +77,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     monkeypatch.setattr(Board, "asked", [], raising=False)
     monkeypatch.setattr(board_run, "BoardRunner", Board)
     bundle, data = tmp_path / "m.hilt", tmp_path / "d.npz"
-    bundle.write_bytes(compile_network(graph, target(SMALL)).data)
+    bundle.write_bytes(compiled())
     images = np.random.default_rng(1).integers(-128, 128, (IMAGES, 1, 2, 4, 4)).astype(np.int8)
     classes = np.array([int(evaluate(graph, {"x": image})[graph.outputs[0]].argmax()) for image in images])
     classes[-2:] = (classes[-2:] + 1) % 10

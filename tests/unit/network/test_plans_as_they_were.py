@@ -26,6 +26,8 @@ from hilt.network.quantize.statistics import TensorStatistics, observe
 from . import test_centre, test_random_forms
 from .models import canonical
 
+pytestmark = pytest.mark.slow  # runs some thirty networks on samples
+
 SAMPLES = 12
 MODELS = {
     **test_centre.NETWORKS,

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from hilt.network.lower_tiles import Tiled, has_schedule, lower_tiles, tile_knobs
@@ -26,6 +27,8 @@ from . import test_lower_depthwise
 from .graphs import PYNQ, SMALL
 from .test_lower_pool import AVERAGES, average
 from .test_lower_product import PRODUCTS, of
+
+pytestmark = pytest.mark.slow  # lowers some hundred schedules
 
 MAXIMA = [
     PoolingLayer(3, (8, 9), (3, 3), (2, 2), (1, 1), (4, 5)),
