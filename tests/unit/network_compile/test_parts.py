@@ -82,8 +82,16 @@ def chain(*options: int) -> Part:
     return Part(tuple(made), True)
 
 
-def chosen(part: Part, cycles: Callable[[list[int]], float], monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Return the schedules that are chosen where a chain's cycles are a function of all of them."""
+def chosen(
+    part: Part,
+    cycles: Callable[[list[int]], float],
+    monkeypatch: pytest.MonkeyPatch,
+    whole: Callable[[Any, int, int], float] | None = None,
+) -> list[Any]:
+    """Return the schedules that are chosen where a layer's cycles beside its neighbours are a function of all of them.
+
+    Without `whole` the chain has too many instructions to be timed as a whole.
+    """
     tried: list[list[int]] = []
 
     def counted(self: Any, number: int, choice: int) -> float:
@@ -91,6 +99,7 @@ def chosen(part: Part, cycles: Callable[[list[int]], float], monkeypatch: pytest
         return cycles(tried[-1])
 
     monkeypatch.setattr(together._Chain, "_cycles", counted)
+    monkeypatch.setattr(together._Chain, "_whole", whole or (lambda self, number, choice: float("inf")))
     made = chosen_together(part, None, None)  # type: ignore[arg-type]
     assert [each.node for each in made.placements] == [each.node for each in part.placements]
     asked.append(len(tried))
@@ -128,3 +137,14 @@ def test_a_layer_alone_and_one_without_a_choice_are_not_tried(monkeypatch: pytes
     assert asked[-1] == 0
     assert chosen(chain(1, 2), lambda now: -float(now[1]), monkeypatch) == [0, 1]
     assert asked[-1] == 4, "two rounds of the second's two"
+
+
+def test_the_whole_chain_decides_between_those_that_are_nearly_as_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    beside = [1000.0, 1100.0, 1101.0]
+    alike = {(0, 0): 500.0, (0, 1): 400.0, (0, 2): 300.0, (1, 0): 500.0, (1, 1): 500.0, (1, 2): 200.0}
+
+    def whole(self: Any, number: int, choice: int) -> float:
+        return alike[number, choice]
+
+    part = chain(3, 3)
+    assert chosen(part, lambda now: beside[now[0]] + beside[now[1]], monkeypatch, whole) == [1, 0], "100 cycles at most"
