@@ -49,12 +49,12 @@ test:  ## lint, types and all tests
 	$(BOTH) $(BOARD)/.ready lint
 	$(HOST)/bin/pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder --snapshot-report=$(BUILD)/snapshots.html
 
-# Plugins cost a second a start; the unit tests need these five only. 120 s of processor time are a minute on two cores.
+# Plugins cost a second a start; the unit tests need these five only. 160 s of processor time are 80 s on two cores.
 unit: export PYTEST_DISABLE_PLUGIN_AUTOLOAD := 1
-unit: setup  ## the quick tests: no Verilator, no SSH, no terminal UI, nothing slow (a minute on two cores)
+unit: setup  ## the quick tests: no Verilator, no SSH, no terminal UI, nothing slow (73 s on two cores)
 	$(HOST)/bin/pytest -p xdist.plugin -p pytest_asyncio.plugin -p pytest_timeout -p _hypothesis_pytestplugin -p syrupy \
 	    --numprocesses 2 --dist loadfile -m "not rtl and not ssh and not tui and not slow" \
-	    --processor-budget 120 tests/unit tests/experiments --ignore tests/unit/tui
+	    --processor-budget 160 tests/unit tests/experiments --ignore tests/unit/tui
 
 lint: $(HOST)/.ready  ## style of Python and RTL, types, and that the board's code runs on Python 3.8
 	$(HOST)/bin/ruff check .
