@@ -20,10 +20,10 @@ _LONG = 1.0
 def chosen(name: str, line: int, tests: Mapping[str, Ran]) -> list[str]:
     """Return the tests that ran a line of a file: each test function once, then again with its other parameters.
 
-    In each turn those of the file's folders come first, of these the short ones, by distance of their file. One that
-    does not fit into what is left of `_SECONDS` is passed over. Of a line that none ran they are those that ran a line
-    of its file, then those of the files that import it, in one turn: its code may run at import, as the fields of a
-    message do, which one parameter of a test is about, or in another process.
+    In each turn tests of the file's folders come first, of these the short ones, by distance of their file. A test that
+    is longer than the rest of `_SECONDS` is left out. If no test ran the line, return in one turn the tests that ran a
+    line of its file, then the tests of files that import it: the line may run at import, as the fields of a message
+    do, or in another process.
     """
     folders = {part.removeprefix("hilt_") for part in Path(name).parts[1:-1]} - {"hilt"}
     near = {file: rank for rank, file in enumerate(nearest_tests(name))}

@@ -75,16 +75,23 @@ class _Chain:
 
     def improve_whole(self) -> None:
         """Give each layer the schedule with which the whole chain is fastest, of those nearly as fast as its own."""
-        least = self._whole(0, self._choice[0]) if self.layers else float("inf")
+        near = [self._near(number) for number in range(len(self.layers))]
+        if not any(near):
+            return
+        least = self._whole(0, self._choice[0])
         if least == float("inf"):
             return
-        for number, beside in enumerate(self._beside):
+        for number, choices in enumerate(near):
             own = self._choice[number]
-            near = [choice for choice, cycles in beside.items() if cycles <= beside[own] + _NEAR and choice != own]
-            cycles = {choice: self._whole(number, choice) for choice in near}
+            cycles = {choice: self._whole(number, choice) for choice in choices}
             best = min(cycles, key=cycles.__getitem__, default=own)
             if cycles.get(best, least) < least:
                 self._choice[number], least = best, cycles[best]
+
+    def _near(self, number: int) -> list[int]:
+        """Return the other schedules of a layer that are nearly as fast between its neighbours."""
+        own, beside = self._choice[number], self._beside[number]
+        return [choice for choice, cycles in beside.items() if cycles <= beside[own] + _NEAR and choice != own]
 
     def _whole(self, number: int, choice: int) -> float:
         """Return the cycles of the chain with this schedule of a layer."""

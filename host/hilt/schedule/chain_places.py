@@ -139,8 +139,8 @@ def _micro_op_groups(codes: list[Code], depth: int) -> list[list[Code]]:
 def _behind_the_first(groups: list[list[Code]], code: Code, depth: int) -> int:
     """Return where the second group of layers, which begins with `code`, has its micro-ops: behind the first layer's.
 
-    0 for a later group, and where a LOAD in the second layer brings them: there is no room, or it is that LOAD by way
-    of which the layer's input waits.
+    Return 0 for a later group, and where a LOAD in the second layer brings them: because there is no room, or because
+    the layer's input waits for that LOAD.
     """
     if len(groups) != 1:
         return 0

@@ -71,7 +71,7 @@ def with_tokens(records: Records, memory: Memory, depths: Depths) -> Records:
 
 
 def with_relays_apart(records: Records) -> tuple[Records, NDArray[np.int64]]:
-    """Return records (m,) in which a GEMM of nothing passes on what resets and LOADs would, and where (k,).
+    """Return records (m,) in which a GEMM of nothing passes on the tokens of resets and LOADs, and their places (k,).
 
     A reset that pushes a token is not folded into the GEMM behind it, and clears its accumulators itself. A LOAD of
     micro-ops or accumulators passes a token on when its data is there. A GEMM of nothing takes two cycles. `records`

@@ -15,7 +15,7 @@ from syrupy.assertion import SnapshotAssertion
 from hilt_board.protocol import MAX_BODY_BYTES, MAX_HEADER_BYTES, PROTOCOL_VERSION, MessageError, Record
 
 STRANGE = (object(), math.inf, -(1 << 70), "\x00" * 70_000)
-"""Values that hardly any field takes: what it says of them names its limits."""
+"""Values that hardly any field takes: its refusal names its limits."""
 
 
 def records(kind: type[Record] = Record) -> Iterator[type[Record]]:
@@ -26,7 +26,7 @@ def records(kind: type[Record] = Record) -> Iterator[type[Record]]:
 
 
 def refusals(field: dataclasses.Field[object]) -> list[str]:
-    """Return what a field says of strange values, each once."""
+    """Return a field's refusals of strange values, each once."""
     said: list[str] = []
     for value in STRANGE:
         try:

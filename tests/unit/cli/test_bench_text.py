@@ -1,4 +1,4 @@
-"""What `hilt bench` refuses, counts and prints: experiments of a table in place of those that take minutes."""
+"""Refusals, counts and texts of `hilt bench`, with short experiments in place of the real ones, which take minutes."""
 
 from __future__ import annotations
 

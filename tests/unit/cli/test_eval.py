@@ -70,7 +70,7 @@ class Board:
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
-    """Return a bundle and its data, of which the last two images are labelled wrong."""
+    """Return a bundle and its data. The last two images have wrong labels."""
     graph = network()
     monkeypatch.setenv("HILT_HOME", str(tmp_path))
     monkeypatch.setattr(Board, "graph", graph, raising=False)

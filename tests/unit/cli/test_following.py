@@ -226,7 +226,7 @@ def test_resumed_in_the_background_a_paused_run_goes_on(tmp_path: Path, gate: Ga
 
 
 class Shown:
-    """A view that keeps what it is shown, and acts at the first event of a kind."""
+    """A view that keeps its events, and acts at the first event of a kind."""
 
     def __init__(self, act: Callable[[], None] = lambda: None, at: type[Event] = Finished) -> None:
         self.events: list[Event] = []

@@ -74,7 +74,7 @@ def test_who_reads_no_more_and_who_closed_the_outputs_get_no_traceback(
 
 
 def raised(error: BaseException, within: BaseException | None = None) -> bool:
-    """Return whether an interrupt is said to be handled while an error is, raised within another."""
+    """Return `_is_being_handled()` in the handler of `error`, which was raised while `within` was handled."""
     try:
         try:
             if within is not None:

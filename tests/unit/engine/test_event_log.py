@@ -96,7 +96,7 @@ def test_no_file_and_no_place_for_one_are_no_errors(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("cut", "first"), [(0, 0), (1, 1)])
 def test_a_file_that_fits_is_read_from_its_first_line(tmp_path: Path, cut: int, first: int) -> None:
-    """Of a longer file the first line that is read is a part of one, even where it happens to be whole."""
+    """A longer file loses the first line that is read: it is a part of one, or happens to be whole."""
     path = tmp_path / "events.jsonl"
     publish = EventLog(path).recording(lambda event: None)
     for ordinal in range(4):

@@ -1,4 +1,4 @@
-"""The start of an engine: what the command learns of it, and what becomes of a run whose engine did not start."""
+"""The start of an engine: its report to the command, and the state of a run whose engine did not start."""
 
 from __future__ import annotations
 

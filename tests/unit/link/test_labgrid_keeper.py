@@ -1,4 +1,4 @@
-"""The keeper of a labgrid place beside a scripted coordinator: what it prints, asks for and gives back."""
+"""The keeper of a labgrid place beside a scripted coordinator: its output, its requests and its releases."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Coordinator:
 
 
 class Session:
-    """What the keeper uses of labgrid's session."""
+    """The part of labgrid's session that the keeper uses."""
 
     def __init__(self, coordinator: Coordinator, resources: Any = None) -> None:
         self.stub = coordinator

@@ -138,7 +138,7 @@ def test_a_box_gives_way_to_a_more_confident_one_that_it_overlaps_by_more_than_t
         assert len(found) == left, distance
     assert len(boxes_of(heads_of([box(0, 10, 0.9, 0), box(0, 10, 0.8, 1)]))) == 2, "of another class"
     chain = [box(0, 10, 0.9), box(0.8 * apart, 10, 0.8), box(1.6 * apart, 10, 0.7)]
-    assert len(boxes_of(heads_of(chain))) == 2, "what gave way itself takes no other away"
+    assert len(boxes_of(heads_of(chain))) == 2, "a box that gave way takes no other away"
     high = [[0.0, 0.0, 10.0, 10.0, 0.9, 0], [0.0, apart + 0.01, 10.0, 10 + apart + 0.01, 0.8, 0]]
     assert len(boxes_of(heads_of(high))) == 2, "as along the rows"
 

@@ -1,4 +1,4 @@
-"""The plan of a quantisation of small and random models: what becomes int8, with which scales, shifts and classes.
+"""The plan of a quantisation of small and random models: int8 tensors with their scales, shifts and classes.
 
 Other tests hold that a plan computes right and loses little. A tensor that leaves int8, a coarser scale or a shift that
 is missed shows here. If it is meant: `build/host-env/bin/pytest tests/unit/network/test_plans_as_they_were.py

@@ -17,7 +17,7 @@ from .graphs import Builder
 
 
 def graph_of(**reads: str) -> Graph:
-    """Return a graph of nodes by what each reads, words apart: `a="x", b="a x"`."""
+    """Return a graph of nodes, each with the tensors that it reads, words apart: `a="x", b="a x"`."""
     tensors = {name: Tensor(name, (1, 16, 4, 4), "int8", 1.0) for name in ("x", *reads)}
     nodes = tuple(Node(name, "add", tuple(names.split()), (name,), {}) for name, names in reads.items())
     return Graph("net", ("x",), (list(reads)[-1],), nodes, tensors, {})

@@ -1,4 +1,4 @@
-"""The parts of an interactive page: what Plotly is told of a plot, and text that cannot leave its place."""
+"""The parts of an interactive page: Plotly's data of a plot, and text that cannot leave its place."""
 
 from __future__ import annotations
 
