@@ -137,9 +137,11 @@ def _send(home: Path, record: Run | Campaign, command: EngineCommand, verb: str)
 
 
 def _check_running(home: Path, record: Run | Campaign) -> None:
+    """Wait for an engine that is starting or ending. Raises BadParameter where none runs."""
     from hilt.cli.following import name_of
+    from hilt.engine.launch import is_served
 
-    if not RunFiles(home, record.uuid).is_running():
+    if not is_served(home, record.uuid):
         name = short(record.uuid)
         raise typer.BadParameter(f"{name_of(record)} is not running; `hilt show {name}` shows its state")
 
