@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from onnx import helper
 
 from hilt.cli.main import run
 from hilt.network.onnx_graph import OnnxError
+from hilt.network.quantize import keep
 from hilt.network.quantize.quantizer import quantise
 from hilt.network.quantize.statistics import signal_to_noise
 from hilt.network.reference import evaluate
@@ -74,6 +77,87 @@ def test_the_fewest_layers_that_reach_the_aim_stay_in_float() -> None:
     assert fewer.costs.outputs[0].decibels < better.costs.outputs[0].decibels
     # The choice has a margin, and does not know what rounding by effect gains
     assert not quantise(graph, samples, search=False, least_decibels=decibels - 6).kept
+
+
+class Judge:
+    """Stands for the measurements: a function of the layers in int8, by their places, gives the noise."""
+
+    noise_of: ClassVar[Callable[[frozenset[int]], float]]
+    count: ClassVar[int]
+    asked: ClassVar[list[frozenset[int]]]
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def noise(self, kept: Collection[str]) -> float:
+        assert "user" in kept
+        in_int8 = frozenset(place for place in range(self.count) if f"n{place}" not in kept)
+        self.asked.append(in_int8)
+        return type(self).noise_of(in_int8)
+
+
+def chosen_of(
+    monkeypatch: pytest.MonkeyPatch,
+    noise_of: Callable[[frozenset[int]], float],
+    macs: Sequence[float],
+    decibels: float,
+) -> list[int]:
+    """Return the places of the layers that are chosen for an aim, of layers with these sizes."""
+    layers = [SimpleNamespace(node=SimpleNamespace(name=f"n{place}"), macs=each) for place, each in enumerate(macs)]
+    for name, value in {"noise_of": noise_of, "count": len(macs), "asked": []}.items():
+        monkeypatch.setattr(Judge, name, value, raising=False)
+    monkeypatch.setattr(keep, "_Judge", Judge)
+    monkeypatch.setattr(keep, "find_regions", lambda graph, kept: SimpleNamespace(layers=layers))
+    monkeypatch.setattr(keep, "layer_macs", lambda graph, layer: layer.macs)
+    nothing: Any = None
+    found = keep.choose_kept(nothing, nothing, nothing, decibels, kept=["user"], channel_block=1)
+    return [int(name[1:]) for name in found]
+
+
+@pytest.mark.parametrize("few", [1, 2, 3, 4, 5, 7, 8, 9, 16])
+def test_as_few_of_the_noisiest_as_reach_the_aim_are_chosen(monkeypatch: pytest.MonkeyPatch, few: int) -> None:
+    """Noises are powers of two; the aim is reached, a decibel of margin included, without the `few` largest."""
+    order = np.random.default_rng(few).permutation(20)
+    noises = 2.0 ** -order.astype(float)
+
+    def noise_of(in_int8: frozenset[int]) -> float:
+        return float(noises[sorted(in_int8)].sum())
+
+    decibels = -10 * np.log10(np.sort(noises)[: 20 - few].sum())
+    assert chosen_of(monkeypatch, noise_of, [1.0] * 20, decibels - 1.001) == np.flatnonzero(order < few).tolist()
+    assert len(chosen_of(monkeypatch, noise_of, [1.0] * 20, decibels - 0.999)) > few
+
+
+def test_none_is_chosen_where_the_aim_is_reached_and_all_but_the_quietest_where_it_cannot_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    noises = [1e-3, 4e-3, 2e-3]
+
+    def noise_of(in_int8: frozenset[int]) -> float:
+        return sum(noises[place] for place in in_int8)
+
+    assert chosen_of(monkeypatch, noise_of, [1.0] * 3, -10 * np.log10(7.1e-3) - 1) == []
+    assert len(Judge.asked) == 1
+    assert chosen_of(monkeypatch, noise_of, [1.0] * 3, 60) == [1, 2]
+
+
+@pytest.mark.parametrize(("macs", "kept"), [([5.0, 2.0, 9.0, 1.0], [1, 2]), ([2.0, 5.0, 9.0, 1.0], [0, 2])])
+def test_chosen_layers_that_are_not_needed_go_back_the_largest_first(
+    monkeypatch: pytest.MonkeyPatch, macs: list[float], kept: list[int]
+) -> None:
+    """Beside the last layer in int8 either of the first two may be there, not both; the third never."""
+
+    def noise_of(in_int8: frozenset[int]) -> float:
+        first = {0, 1} <= in_int8 or (3 not in in_int8 and in_int8 & {0, 1})
+        return 9.0 * bool(first) + 3e-3 * (2 in in_int8) + 1e-3 * (3 in in_int8)
+
+    assert chosen_of(monkeypatch, noise_of, macs, -10 * np.log10(2e-3) - 1) == kept
+
+
+def test_no_more_than_24_chosen_layers_are_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen_of(monkeypatch, lambda in_int8: float(len(in_int8)), [float(place) for place in range(40)], 60)
+    again = {min(in_int8) for in_int8 in Judge.asked if len(in_int8) == 2 and 39 in in_int8}
+    assert again == set(range(39 - 24, 39))
 
 
 def skewed_model() -> Any:

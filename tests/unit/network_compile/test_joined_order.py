@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,43 @@ def test_the_order_changes_and_no_value(sizes: tuple[int, ...]) -> None:
 )
 def test_what_is_in_order_or_read_otherwise_stays(graph: Graph) -> None:
     assert with_whole_blocks_first(graph).nodes == graph.nodes
+
+
+def test_a_joined_constant_stays_where_it_is() -> None:
+    graph = joined((3, 32))
+    constants = {**graph.constants, "a0": np.ones((1, 3, 6, 5), np.int8)}
+    tensors = {name: tensor for name, tensor in graph.tensors.items() if name != "a0"}
+    nodes = tuple(node for node in graph.nodes if node.name != "n0")
+    graph = replace(graph, nodes=nodes, tensors=tensors, constants=constants)
+    assert with_whole_blocks_first(graph).nodes == nodes
+
+
+def test_channels_that_are_no_weights_columns_stay() -> None:
+    """A convolution in two groups reads a part of the channels with each; weights may be made while it runs."""
+    halves = joined((8, 16, 16, 24), groups=2)
+    assert with_whole_blocks_first(halves).nodes == halves.nodes
+    graph = joined((1, 32))
+    nodes = tuple(replace(node, inputs=("j", "a0", "", "")) if node.name == "y" else node for node in graph.nodes)
+    assert with_whole_blocks_first(replace(graph, nodes=nodes)).nodes == nodes
+
+
+def test_what_a_reader_adds_stays_and_names_that_are_taken_are_not_given_again() -> None:
+    graph = joined((1, 32))
+    bias = np.arange(8, dtype=np.int32) * 1000
+    taken = {"j.blocks": bias, "y.blocks_weights": bias + 1, "z.blocks_weights": bias + 2}
+    sums = {"y": "y.blocks_weights", "z": "z.blocks_weights"}
+    nodes = tuple(
+        replace(node, inputs=(*node.inputs[:2], sums[node.name], "")) if node.name in sums else node
+        for node in graph.nodes
+    )
+    graph = replace(graph, nodes=nodes, constants={**graph.constants, **taken})
+    made = with_whole_blocks_first(graph)
+    data = {"x": np.random.default_rng(1).integers(-128, 128, (1, 16, 6, 5)).astype(np.int8)}
+    wanted, found = evaluate(graph, data), evaluate(made, data)
+    for name in graph.outputs:
+        np.testing.assert_array_equal(found[name], wanted[name])
+    readers = {node.name: node.inputs for node in made.nodes if node.name in sums}
+    assert readers == {name: ("j.blocks_", f"{name}.blocks_weights_", f"{name}.blocks_weights", "") for name in sums}
 
 
 def test_what_is_joined_with_a_rest_behind_whole_blocks_is_one_program() -> None:

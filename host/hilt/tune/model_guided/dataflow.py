@@ -91,7 +91,6 @@ def _segments(decoded: npt.NDArray[np.void], stage: npt.NDArray[np.int8]) -> tup
     for number in range(STAGES):
         own = np.flatnonzero(stage == number)
         begins = pops[own].copy()
-        begins[:1] = True
         begins[1:] |= pushes[own[:-1]]
         leader[own] = own[np.maximum.accumulate(np.where(begins, np.arange(len(own)), 0))] if len(own) else own
     first, segment = np.unique(leader, return_inverse=True)
