@@ -43,6 +43,12 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "0 -> 1",
         ): "sequence numbers begin with 1",
     },
+    "host/hilt/network/joined_order.py": {
+        (
+            "return plain and node.inputs[0] == name and name not in node.inputs[1:] and node.inputs[1] in graph.constants",
+            "1 -> 2",
+        ): "a constant is no joined tensor",
+    },
     "host/hilt/explore/exploration.py": {
         (
             "elif wanted < len(on_front):",

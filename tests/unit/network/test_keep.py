@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -116,7 +117,10 @@ def chosen_of(
 
 @pytest.mark.parametrize("few", [1, 2, 3, 4, 5, 7, 8, 9, 16])
 def test_as_few_of_the_noisiest_as_reach_the_aim_are_chosen(monkeypatch: pytest.MonkeyPatch, few: int) -> None:
-    """Noises are powers of two; the aim is reached, a decibel of margin included, without the `few` largest."""
+    """Noises are powers of two; the aim is reached, a decibel of margin included, without the `few` largest.
+
+    All in int8 and each layer alone are measured, numbers by doubling and halving, and each chosen layer once more.
+    """
     order = np.random.default_rng(few).permutation(20)
     noises = 2.0 ** -order.astype(float)
 
@@ -125,6 +129,7 @@ def test_as_few_of_the_noisiest_as_reach_the_aim_are_chosen(monkeypatch: pytest.
 
     decibels = -10 * np.log10(np.sort(noises)[: 20 - few].sum())
     assert chosen_of(monkeypatch, noise_of, [1.0] * 20, decibels - 1.001) == np.flatnonzero(order < few).tolist()
+    assert len(Judge.asked) <= 1 + 20 + max(2 * math.ceil(math.log2(few)), 1) + few
     assert len(chosen_of(monkeypatch, noise_of, [1.0] * 20, decibels - 0.999)) > few
 
 
