@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -101,6 +102,36 @@ def test_every_line_of_a_command_fits_80_columns(words: list[str], narrow: io.St
     assert hilt(words) == 0
     lines = narrow.getvalue().splitlines()
     assert not [line for line in lines if len(line.rstrip()) > 80]
+
+
+def leaving(made: tables.Table) -> list[str]:
+    """Return the titles of the columns that leave as the terminal gets narrower, in order."""
+    left: list[str] = []
+    for width in range(400, 0, -1):
+        shown = made.shown(width)
+        left += [
+            info.title for place, info in enumerate(made._columns) if place not in shown and info.title not in left
+        ]
+    return left
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        (["runs"], "tags, begun, % of bound, valid, tuner, board, state, trials, best µs"),
+        (["campaigns"], "budget, begun, tags, board, trials, state, gain, ms"),
+        (["boards"], "hazards, parameters, bus, bitstream, clock, ISA"),
+    ],
+)
+def test_what_a_list_is_read_for_leaves_last(
+    words: list[str], wanted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HILT_HOME", str(tmp_path))
+    make(tmp_path)
+    printed: list[tables.Table] = []
+    monkeypatch.setattr(tables, "console", lambda: SimpleNamespace(print=printed.append))
+    assert hilt(words) == 0
+    assert ", ".join(leaving(printed[0])) == wanted
 
 
 def test_the_boards_bitstream_can_be_copied_at_80_columns(narrow: io.StringIO) -> None:
