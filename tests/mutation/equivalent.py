@@ -45,7 +45,8 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     },
     "host/hilt/network/joined_order.py": {
         (
-            "return plain and node.inputs[0] == name and name not in node.inputs[1:] and node.inputs[1] in graph.constants",
+            "return plain and node.inputs[0] == name and name not in node.inputs[1:] "
+            "and node.inputs[1] in graph.constants",
             "1 -> 2",
         ): "a constant is no joined tensor",
     },
