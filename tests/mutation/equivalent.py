@@ -13,6 +13,9 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "Or -> And",
         ): "the result is not read; asking keeps asyncio from logging an exception that the next client gets",
     },
+    "board/hilt_runtime/native/plan_shape.py": {
+        ("whole = np.broadcast_to(np.int8(0), shape)", "0 -> 1"): "its shape alone is read",
+    },
     "board/hilt_runtime/register_protocol.py": {
         ("moved, moved_at, polls = -1, started, 0", "1 -> 2"): "a count is neither -1 nor -2",
         ("moved, moved_at, polls = -1, started, 0", "0 -> 1"): "the first count sets it to 0",

@@ -260,8 +260,7 @@ def take(builder: Builder, data: Any, indices: Any, axis: int, out: Any) -> None
 
 def _expand(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
     data = inputs[0]
-    wanted = np.empty(0).reshape(0) if inputs[1].size == 0 else None
-    shape = [] if wanted is not None else builder.values(inputs[1], "its shape")
+    shape = builder.values(inputs[1], "its shape") if inputs[1].size else []
     whole = np.broadcast_to(np.int8(0), shape)
     sizes, (reads, _) = broadcast([data, whole])
     out = builder.new(sizes, data.dtype)

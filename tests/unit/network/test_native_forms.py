@@ -229,6 +229,13 @@ REFUSED: dict[str, tuple[str, list[Any], dict[str, Any], tuple[int, ...]]] = {
     "weights of another depth": ("dense", [bytes_of(3, 8), bytes_of(6, 7)], ONE, ()),
     "more than 1024 copies of an element": ("upsample", [B], {"factors": [25, 41]}, ()),
     "more than 1024 copies of an element (none)": ("upsample", [B], {"factors": [0, 2]}, ()),
+    "places that are not int64, or no table": ("counted_sum", [whole(0), normal(4)], {"rows": 1, "shape": [1]}, ()),
+    "places that are not int64, or no table (empty)": (
+        "counted_sum", [whole(0), normal(0, 4)], {"rows": 1, "shape": [1, 4]}, (),
+    ),
+    "places that are not int64, or no table (int32)": (
+        "counted_sum", [np.zeros(1, np.int32), normal(2, 4)], {"rows": 1, "shape": [1, 4]}, (),
+    ),
     "there is no native Bernoulli": ("Bernoulli", [X], {}, ()),
     "its form is not known: ": ("Transpose", [X], {"perm": [7.5]}, ()),
 }  # fmt: skip
