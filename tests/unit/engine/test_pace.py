@@ -151,12 +151,114 @@ def test_the_first_figure_of_the_confidence_tells_the_end() -> None:
     assert forecast.end(16, 8, 64) == pytest.approx(32), "and slower since"
 
 
+def measured(pace: Pace, clock: Clock, seconds: list[float], of: str = "", first: int = 0) -> None:
+    pace.begin()
+    for ordinal, took in enumerate(seconds, first):
+        clock.now += took
+        pace.add(ordinal, measured=True, of=of)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "left"),
+    [
+        ([3.0, 5.0, 7.0, 9.0], 6 + 2 * 1.25 / (1.25 + 0.625**2) * 7.5),  # a slope of 2, trusted in part
+        ([9.0, 7.0, 5.0, 3.0], 6.0),  # a longer program takes no less
+        ([0.0, 0.0, 0.0, 10.0], 10.0),  # the constant is not below 0: 2.5 s for a length of 2.5
+        ([4.0, 4.0, 4.0, 4.0], 4.0),
+    ],
+)
+def test_a_program_takes_a_constant_and_a_part_by_its_length(seconds: list[float], left: float) -> None:
+    """Lengths of 1 to 4 were measured, one of 10 waits."""
+    clock = Clock()
+    pace = Pace(clock)
+    pace.lowered(5, dict(enumerate([1.0, 2.0, 3.0, 4.0, 10.0])))
+    measured(pace, clock, seconds)
+    assert pace.seconds_for(5) == pytest.approx(left)
+
+
+def test_programs_that_are_not_asked_for_yet_have_the_mean_length() -> None:
+    clock = Clock()
+    pace = Pace(clock)
+    pace.lowered(4, {ordinal: ordinal + 1.0 for ordinal in range(4)})
+    measured(pace, clock, [3.0, 5.0, 7.0, 9.0])
+    assert pace.seconds_for(7) == pytest.approx(3 * 6.0)
+    assert pace.seconds_for(4) == 0.0 and pace.seconds_for(2) == 0.0
+
+
+def test_the_pace_is_that_of_the_last_64_trials() -> None:
+    clock = Clock()
+    pace = Pace(clock)
+    measured(pace, clock, [100.0] * 2 + [1.0] * 63)
+    assert pace.seconds_per_trial == (100.0 + 63) / 64
+    measured(pace, clock, [1.0], first=65)
+    assert pace.seconds_per_trial == 1.0
+
+
+def test_layers_count_their_trials_apart() -> None:
+    clock = Clock()
+    pace = Pace(clock)
+    pace.lowered(8, {7: 4.0}, of="a")
+    pace.lowered(4, {3: 2.0}, of="b")
+    pace.lowered(6, {}, of="a")
+    assert pace.asked == 8 + 4
+    measured(pace, clock, [1.0] * 8, of="a")
+    pace.add(9, measured=False, of="b")
+    assert pace.asked == 8 + 10
+    assert pace.seconds_for(18) == pytest.approx(9.0), "nine of b's ten wait"
+
+
+def test_trials_of_earlier_sessions_are_recorded_and_tell_how_many_are_rejected() -> None:
+    clock = Clock()
+    pace = Pace(clock)
+    pace.add_earlier(12, 6)
+    assert pace.asked == 12
+    measured(pace, clock, [2.0] * 4, first=12)
+    assert pace.asked == 16
+    assert pace.seconds_per_trial == pytest.approx(2.0 * 10 / 16)
+    assert pace.seconds_for(32) == pytest.approx(2.0 * 10)
+
+
+def test_the_board_counts_where_it_is_slower_than_the_tuner() -> None:
+    clock = Clock()
+    pace = Pace(clock)
+    measured(pace, clock, [4.0] * 8)
+    pace.told(4, 6.0)
+    pace.told(8, 10.0)
+    assert pace.seconds_per_trial == 4.0
+    assert pace.seconds_for(16) == 8 * 4.0, "16 s for 8 trials, and four that it need not choose any more"
+    pace.told(8, 100.0)
+    assert pace.seconds_for(16) == 8 * 116.0 / 8
+
+
+def test_before_any_confidence_the_end_is_midway_to_the_earliest_stop() -> None:
+    forecast = StopForecast(0.5)
+    for confidence in (None, 1.0, -0.1):
+        forecast.add(8, confidence)
+    assert forecast.trials is None
+    assert forecast.end(9, 8, 64) == (32 + 64) / 2, "the second batch is on the board, and two more were asked for"
+    assert forecast.end(56, 8, 64) == 64
+
+
+def test_the_end_is_neither_past_the_budget_nor_before_what_was_asked_for() -> None:
+    forecast = StopForecast(0.75)
+    forecast.add(8, 0.5)
+    assert forecast.trials == pytest.approx(16), "the doubt halves in eight trials"
+    assert forecast.end(8, 8, 64) == pytest.approx(16) and forecast.end(24, 8, 64) == 24
+    assert forecast.end(8, 8, 12) == 12
+    forecast.add(16, 0.75)
+    assert forecast.trials == 16
+    forecast.add(24, 0.0)
+    assert forecast.trials is None and forecast.end(24, 8, 64) == 64
+    forecast.add(32, 0.5)
+    assert forecast.trials == pytest.approx(40), "it falls anew, from trial 24"
+
+
 @pytest.mark.parametrize("stop_at", [None, 0, 1.0, 2.0])
 def test_a_tuner_without_a_stop_rule_uses_its_budget(stop_at: float | None) -> None:
     forecast = StopForecast(stop_at)
     forecast.add(4, 0.1)
     forecast.add(8, 0.9)
-    assert forecast.trials is None
+    assert forecast.trials is None and forecast.end(8, 8, 64) == 64
 
 
 RECORDED = json.loads(Path(__file__).with_name("recorded_runs.json").read_text(encoding="utf-8"))
