@@ -135,10 +135,12 @@ class Pace:
         count = len(self._durations)
         length = sum(each for each, _ in self._durations) / count
         seconds = sum(each for _, each in self._durations) / count
-        covariance = sum((each - length) * (took - seconds) for each, took in self._durations) / count
+        if not length:
+            return seconds, 0.0
+        covariance = sum(each * (took - seconds) for each, took in self._durations) / count
         variance = sum((each - length) ** 2 for each, _ in self._durations) / count
-        slope = max(0.0, covariance / (variance + (_TRUSTED_SPREAD * length) ** 2)) if length else 0.0
-        slope = min(slope, seconds / length) if length else 0.0
+        slope = max(0.0, covariance / (variance + (_TRUSTED_SPREAD * length) ** 2))
+        slope = min(slope, seconds / length)
         return seconds - slope * length, slope
 
 

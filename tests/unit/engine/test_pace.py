@@ -165,6 +165,7 @@ def measured(pace: Pace, clock: Clock, seconds: list[float], of: str = "", first
         ([9.0, 7.0, 5.0, 3.0], 6.0),  # a longer program takes no less
         ([0.0, 0.0, 0.0, 10.0], 10.0),  # the constant is not below 0: 2.5 s for a length of 2.5
         ([4.0, 4.0, 4.0, 4.0], 4.0),
+        ([0.2, 0.0, 0.4, 0.2], 0.2 + 0.05 / (1.25 + 0.625**2) * 7.5),
     ],
 )
 def test_a_program_takes_a_constant_and_a_part_by_its_length(seconds: list[float], left: float) -> None:
@@ -174,6 +175,14 @@ def test_a_program_takes_a_constant_and_a_part_by_its_length(seconds: list[float
     pace.lowered(5, dict(enumerate([1.0, 2.0, 3.0, 4.0, 10.0])))
     measured(pace, clock, seconds)
     assert pace.seconds_for(5) == pytest.approx(left)
+
+
+def test_programs_without_a_length_take_the_mean() -> None:
+    clock = Clock()
+    pace = Pace(clock)
+    pace.lowered(6, dict.fromkeys(range(6), 0.0))
+    measured(pace, clock, [1.0, 2.0, 3.0, 6.0])
+    assert pace.seconds_for(6) == 2 * 3.0
 
 
 def test_programs_that_are_not_asked_for_yet_have_the_mean_length() -> None:
@@ -210,6 +219,8 @@ def test_layers_count_their_trials_apart() -> None:
 def test_trials_of_earlier_sessions_are_recorded_and_tell_how_many_are_rejected() -> None:
     clock = Clock()
     pace = Pace(clock)
+    pace.add_earlier(0, 0)
+    assert pace.asked == 0
     pace.add_earlier(12, 6)
     assert pace.asked == 12
     measured(pace, clock, [2.0] * 4, first=12)
@@ -245,8 +256,9 @@ def test_the_end_is_neither_past_the_budget_nor_before_what_was_asked_for() -> N
     assert forecast.trials == pytest.approx(16), "the doubt halves in eight trials"
     assert forecast.end(8, 8, 64) == pytest.approx(16) and forecast.end(24, 8, 64) == 24
     assert forecast.end(8, 8, 12) == 12
-    forecast.add(16, 0.75)
-    assert forecast.trials == 16
+    for confidence in (0.75, 0.875):
+        forecast.add(16, confidence)
+        assert forecast.trials == 16
     forecast.add(24, 0.0)
     assert forecast.trials is None and forecast.end(24, 8, 64) == 64
     forecast.add(32, 0.5)
