@@ -123,7 +123,7 @@ def test_packing_moves_the_tensor_and_what_vta_reads() -> None:
     assert pack_work((2, 3, 4), 64) == StepWork("pack", 64, 24 + 64, 0, 64)
     assert pack_work((2, 3, 4), 64, last=True) == StepWork("pack last", 64, 88, 0, 64, 1)
     assert pack_work((2, 3, 4), 64, fold=True) == StepWork("fold", 64, 88, 0, 64)
-    assert pack_work((2, 3, 4), 64, fold=True, last=True, copied=10) == StepWork("fold last", 66, 108, 0, 64)
+    assert pack_work((2, 3, 4), 64, fold=True, last=True, copied=16) == StepWork("fold last", 68, 120, 0, 64)
     assert fold_of_floats_work((2, 3, 4), 64) == StepWork("fold floats", 64, 4 * 24 + 64, 24, 64)
     assert fold_of_floats_work((2, 3, 4), 64, last=True) == StepWork("fold floats last", 64, 160, 24, 64)
     assert unpack_work((2, 3, 4), 64) == StepWork("unpack", 24, 88, 0, 64)
