@@ -14,6 +14,8 @@ vta_fifo.sv
 vta_first_use.sv
 vta_fold.sv
 vta_gemm.sv
+vta_inp_pads.sv
+vta_inp_turns.sv
 vta_lanes.sv
 vta_nest.sv
 vta_ram.sv

@@ -8,7 +8,11 @@
 // done_o marks the last write (or, for an empty block, the cycle after start_i). The first element
 // past the buffer raises fault_o and nothing follows.
 //
-// The block's description must hold still from prepare_i until done_o.
+// A row may begin any distance behind the row before it; pads are of blocks without gaps. No element
+// is written while hold_i is high.
+//
+// The block's description must hold still from prepare_i, the base and the distance from start_i,
+// until done_o.
 
 module vta_block_loader
   import vta_pkg::*;
@@ -23,7 +27,9 @@ module vta_block_loader
   input  logic                     rst_ni,
   input  logic                     prepare_i,    // in a cycle before start_i
   input  logic                     start_i,
+  input  logic                     hold_i,
   input  logic [             15:0] sram_base_i,
+  input  logic [SramIndexBits-1:0] next_row_i,   // from a row's last element to the next one's first
   input  logic [             15:0] y_size_i,
   input  logic [             15:0] x_size_i,
   input  logic [              3:0] y_pad_0_i,
@@ -72,7 +78,7 @@ module vta_block_loader
 
   logic step, last;
   assign last = last_column_q && last_row_q;
-  assign step = !past_q && (pads_q || (takes_q && full_q));
+  assign step = !past_q && (pads_q || (takes_q && full_q && !hold_i));
 
   logic next_row_pad;
   assign next_row_pad = row_q < SizeBits'(top_q) || row_q >= bottom_q;
@@ -105,7 +111,7 @@ module vta_block_loader
       begins_past_q <= (SramIndexBits'(sram_base_i) & ~last_i) != '0;
     end
     if (step) begin
-      index_q <= index_q + 1'b1;
+      index_q <= index_q + (last_column_q ? next_row_i : SramIndexBits'(1));
       if (last_column_q) begin
         row_q <= row_q + 1'b1;
         row_pad_q <= next_row_pad;
@@ -146,7 +152,7 @@ module vta_block_loader
   assign zero_o = pad_q;
   assign done_o = (step && last) || empty_q;
   assign fault_o = active_q && past_q;
-  assign waiting_o = takes_q && !full_q && !beat_valid_i;
+  assign waiting_o = takes_q && !full_q && !beat_valid_i && !hold_i;
 
   // ---- Collecting an element --------------------------------------------------------------------
   logic [BeatBits-1:0] beat_q;
@@ -154,7 +160,7 @@ module vta_block_loader
   logic [ElementBits-1:0] element_q;
 
   logic take, one_beat, element_ends_q;  // element_ends_q: the next beat is its last
-  assign beat_ready_o = !full_q || takes_q;
+  assign beat_ready_o = !full_q || (takes_q && !hold_i);
   assign take = beat_valid_i && beat_ready_o;
   assign one_beat = log_beats_i == '0;
 

@@ -2,8 +2,9 @@
 //
 // The load stage: LOAD of INP and WGT. Pads of WGT loads are ignored, as the public hardware does.
 //
-// With two or four read ports each of them reads its part of every weight, all at once, and the
-// first reads the inputs. The parts of the buffer are written apart; a LOAD ends with the last one.
+// With two or four read ports each of them reads its part of every weight, all at once, and every so
+// manieth row of inputs. The parts of a weight are written apart, inputs in turn; a LOAD ends with
+// the last one.
 //
 // Cycle costs of a LOAD: see docs/microarchitecture.md.
 
@@ -56,8 +57,6 @@ module vta_load
 );
 
   `include "vta_instruction.svh"
-
-  localparam int unsigned PieceBits = WgtPartBits > InpBits ? WgtPartBits : InpBits;
 
   // ---- Instruction ------------------------------------------------------------------------------
   logic take, done, sequencer_busy;
@@ -118,96 +117,80 @@ module vta_load
   fault_e part_fault_code[ReadPorts];
   address_t part_fault_address[ReadPorts];
   logic [ReadPorts-1:0][SramIndexBits-1:0] index;
-  logic [PieceBits-1:0] piece;  // of the first part
+  // Where the loaders begin, and the rows that they have in the buffer.
+  logic loaders_begin, hold;
+  transfer_t part_transfer[ReadPorts];
+  logic [SramIndexBits-1:0] next_row;
+  logic [InpPorts-1:0][InpBits-1:0] inputs;
 
-  vta_load_part #(
-    .Part(0),
-    .PieceBits(PieceBits),
-    `include "vta_passed.svh"
-  ) u_first (
-    .clk_i,
-    .rst_ni,
-    .bus_rst_ni,
-    .drain_i,
-    .idle_o(part_idle[0]),
-    .launch_i(launch_q),
-    .begin_i(begin_q),
-    .wgt_i(wgt_q),
-    .transfer_i(transfer_q),
-    .inp_addr_i,
-    .wgt_addr_i,
-    .done_o(part_done[0]),
-    .waiting_o(stalled_o),
-    .beat_o(part_beat[0]),
-    .write_o(part_write[0]),
-    .index_o(index[0]),
-    .zero_o(part_zero[0]),
-    .piece_o(piece),
-    .fault_o(part_fault[0]),
-    .fault_code_o(part_fault_code[0]),
-    .fault_address_o(part_fault_address[0]),
-    .axi_req_o,
-    .axi_rsp_i,
-    .axi_rdata_i
-  );
+  axi_read_req_t part_req[ReadPorts];
+  axi_read_rsp_t part_rsp[ReadPorts];
+  logic [BusBits-1:0] part_rdata[ReadPorts];
+  logic [ReadPorts-1:0] part_waiting;
 
-  for (genvar p = 1; p < MostReadPorts; p++) begin : g_other
-    if (p < ReadPorts) begin : g_part
-      logic unused_waiting;
-      vta_load_part #(
-        .Part(p),
-        .PieceBits(WgtPartBits),
-        `include "vta_passed.svh"
-      ) u_part (
-        .clk_i,
-        .rst_ni,
-        .bus_rst_ni,
-        .drain_i,
-        .idle_o(part_idle[p]),
-        .launch_i(launch_q && wgt_q),
-        .begin_i(begin_q && wgt_q),
-        .wgt_i(1'b1),
-        .transfer_i(transfer_q),
-        .inp_addr_i,
-        .wgt_addr_i,
-        .done_o(part_done[p]),
-        .waiting_o(unused_waiting),
-        .beat_o(part_beat[p]),
-        .write_o(part_write[p]),
-        .index_o(index[p]),
-        .zero_o(part_zero[p]),
-        .piece_o(wgt_o[p]),
-        .fault_o(part_fault[p]),
-        .fault_code_o(part_fault_code[p]),
-        .fault_address_o(part_fault_address[p]),
-        .axi_req_o(weights_req_o[p]),
-        .axi_rsp_i(weights_rsp_i[p]),
-        .axi_rdata_i(weights_rdata_i[p])
-      );
+  for (genvar p = 0; p < ReadPorts; p++) begin : g_part
+    // The largest piece of an element that it loads.
+    localparam int unsigned PieceBits = p < InpPorts && InpBits > WgtPartBits ? InpBits : WgtPartBits;
+    logic [PieceBits-1:0] piece;
+    logic takes_part;
+    assign takes_part = p < InpPorts || wgt_q;
+
+    vta_load_part #(
+      .Part(p),
+      .PieceBits(PieceBits),
+      `include "vta_passed.svh"
+    ) u_part (
+      .clk_i,
+      .rst_ni,
+      .bus_rst_ni,
+      .drain_i,
+      .idle_o(part_idle[p]),
+      .launch_i(launch_q && takes_part),
+      .begin_i(loaders_begin && takes_part),
+      .hold_i(hold),
+      .wgt_i(wgt_q),
+      .transfer_i(part_transfer[p]),
+      .next_row_i(next_row),
+      .inp_addr_i,
+      .wgt_addr_i,
+      .done_o(part_done[p]),
+      .waiting_o(part_waiting[p]),
+      .beat_o(part_beat[p]),
+      .write_o(part_write[p]),
+      .index_o(index[p]),
+      .zero_o(part_zero[p]),
+      .piece_o(piece),
+      .fault_o(part_fault[p]),
+      .fault_code_o(part_fault_code[p]),
+      .fault_address_o(part_fault_address[p]),
+      .axi_req_o(part_req[p]),
+      .axi_rsp_i(part_rsp[p]),
+      .axi_rdata_i(part_rdata[p])
+    );
+    if (p < InpPorts) begin : g_inputs
+      assign inputs[p] = piece[InpBits-1:0];
+    end
+    assign wgt_o[p] = piece[WgtPartBits-1:0];
+    assign wgt_write_o[p] = part_write[p] && wgt_q;
+    assign wgt_index_o[p] = LogWgtDepth'(index[p]);
+  end
+  assign stalled_o = part_waiting[0];
+  logic unused_waiting;
+  assign unused_waiting = ^part_waiting;
+
+  assign axi_req_o = part_req[0];
+  assign part_rsp[0] = axi_rsp_i;
+  assign part_rdata[0] = axi_rdata_i;
+  for (genvar p = 1; p < MostReadPorts; p++) begin : g_port
+    if (p < ReadPorts) begin : g_there
+      assign weights_req_o[p] = part_req[p];
+      assign part_rsp[p] = weights_rsp_i[p];
+      assign part_rdata[p] = weights_rdata_i[p];
     end else begin : g_none
       logic unused_weights;
       assign unused_weights = ^{weights_rsp_i[p], weights_rdata_i[p]};
       assign weights_req_o[p] = '0;
     end
-  end
-
-  if (ReadPorts > 1) begin : g_together
-    // A part that is done waits for the others.
-    logic [ReadPorts-1:0] done_q;
-    always_ff @(posedge clk_i) begin
-      done_q <= done_q | part_done;
-      if (!rst_ni || done || launch_q) done_q <= {{(ReadPorts - 1) {launch_q && !wgt_q}}, 1'b0};
-    end
-    assign done = part_done != '0 && (part_done | done_q) == '1;
-`ifndef SYNTHESIS
-    // verilog_format: off
-    assert_once : assert property (@(posedge clk_i) disable iff (!rst_ni) (part_done & done_q) == '0)
-    else $error("a part of a LOAD ended twice");
-    cover_apart : cover property (@(posedge clk_i) rst_ni && done && part_done != '1 && wgt_q);
-    // verilog_format: on
-`endif
-  end else begin : g_alone
-    assign done = part_done[0];
   end
   assign idle_o = part_idle == '1;
   assign beat_o = part_beat != '0;
@@ -218,35 +201,136 @@ module vta_load
     if (part_beat[p]) beat_bytes_o = beat_bytes_o + BeatBytesBits'(BusBytes);
   end
 
-  // ---- Buffers ----------------------------------------------------------------------------------
+  // ---- Inputs, and the end of a LOAD --------------------------------------------------------------
+  logic inp_write, inp_zero;
+  logic [LogInpDepth-1:0] inp_index;
+  logic [InpBits-1:0] input_element;
+  logic past;  // the inputs do not fit: nothing is written
+
+  if (ReadPorts > 1) begin : g_together
+    logic pads_done, pad, placed;
+    logic [LogInpDepth-1:0] pad_index;
+    logic [InpPorts-1:0][LogInpDepth-1:0] first, element_index;
+    logic [SramIndexBits-1:0] next_row_of_inputs;
+
+    vta_inp_pads #(
+      `include "vta_passed.svh"
+    ) u_pads (
+      .clk_i,
+      .rst_ni,
+      .launch_i(launch_q && !wgt_q),
+      .transfer_i(transfer_q),
+      .placed_o(placed),
+      .first_o(first),
+      .next_row_o(next_row_of_inputs),
+      .past_o(past),
+      .hold_o(hold),
+      .done_o(pads_done),
+      .write_o(pad),
+      .index_o(pad_index)
+    );
+    assign loaders_begin = wgt_q ? begin_q : placed;
+    assign next_row = wgt_q ? SramIndexBits'(1) : next_row_of_inputs;
+
+    always_comb begin
+      for (int p = 0; p < ReadPorts; p++) begin
+        part_transfer[p] = transfer_q;
+        {part_transfer[p].y_pad_0, part_transfer[p].y_pad_1} = '0;
+        {part_transfer[p].x_pad_0, part_transfer[p].x_pad_1} = '0;
+      end
+      for (int p = 0; p < InpPorts; p++) begin
+        if (!wgt_q) part_transfer[p].sram_base = 16'(first[p]);
+        element_index[p] = LogInpDepth'(index[p]);
+      end
+    end
+
+    logic [InpPorts-1:0] ended;
+    vta_inp_turns #(
+      `include "vta_passed.svh"
+    ) u_turns (
+      .clk_i,
+      .rst_ni,
+      .start_i(begin_q),
+      .valid_i(part_write[InpPorts-1:0] & {InpPorts{!wgt_q}}),
+      .last_i(part_done[InpPorts-1:0] & {InpPorts{!wgt_q}}),
+      .index_i(element_index),
+      .element_i(inputs),
+      .ended_o(ended),
+      .pad_i(pad),
+      .pad_index_i(pad_index),
+      .write_o(inp_write),
+      .zero_o(inp_zero),
+      .index_o(inp_index),
+      .element_o(input_element)
+    );
+
+    // A part that has ended waits for the others, and the data for the pads.
+    logic [ReadPorts:0] ends, ended_q;
+    always_comb begin
+      ends = {pads_done, part_done};
+      if (!wgt_q) ends[InpPorts-1:0] = ended;
+    end
+    always_ff @(posedge clk_i) begin
+      ended_q <= ended_q | ends;
+      if (launch_q) begin
+        ended_q[ReadPorts] <= wgt_q;
+        for (int p = 0; p < ReadPorts; p++) ended_q[p] <= !wgt_q && p >= InpPorts;
+      end
+      if (!rst_ni || done) ended_q <= '0;
+    end
+    assign done = ended_q == '1;
+`ifndef SYNTHESIS
+    // verilog_format: off
+    assert_once : assert property (@(posedge clk_i) disable iff (!rst_ni) (ends & ended_q) == '0)
+    else $error("a part of a LOAD ended twice");
+    assert_unpadded : assert property (@(posedge clk_i) disable iff (!rst_ni)
+        (part_write & part_zero) == '0)
+    else $error("a part of a LOAD has a pad");
+    cover_apart : cover property (@(posedge clk_i)
+        rst_ni && ends != '0 && (ends | ended_q) != '1 && wgt_q);
+    // verilog_format: on
+`endif
+  end else begin : g_alone
+    assign done = part_done[0];
+    assign loaders_begin = begin_q;
+    assign hold = 1'b0;
+    assign past = 1'b0;
+    assign part_transfer[0] = transfer_q;
+    assign next_row = SramIndexBits'(1);
+    assign inp_write = part_write[0] && !wgt_q;
+    assign inp_zero = part_zero[0];
+    assign inp_index = LogInpDepth'(index[0]);
+    assign input_element = inputs[0];
+  end
+
   logic [InpBits-1:0] moved;
   vta_lanes #(
     `include "vta_passed.svh"
   ) u_lanes (
     .clk_i,
     .shift_i(lanes_q.shift),
-    .element_i(piece[InpBits-1:0]),
+    .element_i(input_element),
     .element_o(moved)
   );
 
-  assign inp_write_o = part_write[0] && !wgt_q ? ~lanes_q.kept : '0;
-  assign inp_index_o = LogInpDepth'(index[0]);
-  assign inp_o = part_zero[0] ? '0 : moved;
-  assign wgt_o[0] = piece[WgtPartBits-1:0];
-  for (genvar p = 0; p < ReadPorts; p++) begin : g_wgt
-    assign wgt_write_o[p] = part_write[p] && wgt_q;
-    assign wgt_index_o[p] = LogWgtDepth'(index[p]);
-  end
+  assign inp_write_o = inp_write ? ~lanes_q.kept : '0;
+  assign inp_index_o = inp_index;
+  assign inp_o = inp_zero ? '0 : moved;
 
   // Of faults in one cycle that of the first part is kept.
   always_comb begin
-    fault_o = part_fault != '0;
+    fault_o = part_fault != '0 || past;
     fault_code_o = part_fault_code[ReadPorts-1];
     fault_address_o = part_fault_address[ReadPorts-1];
     for (int p = ReadPorts - 2; p >= 0; p--)
     if (part_fault[p]) begin
       fault_code_o = part_fault_code[p];
       fault_address_o = part_fault_address[p];
+    end
+    if (past) begin
+      fault_code_o = FaultInp;
+      fault_address_o = transfer_q.sram_base >> LogInpDepth != '0 ? address_t'(transfer_q.sram_base)
+          : address_t'(InpDepth);
     end
   end
 
@@ -262,9 +346,9 @@ module vta_load
       (wgt_write_o & part_zero) == '0)
   else $error("a weight is padded");
   assert_parts : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      wgt_q || part_done >> 1 == '0)
-  else $error("another port than the first loads inputs");
-  cover_pad : cover property (@(posedge clk_i) rst_ni && inp_write_o != '0 && part_zero[0]);
+      wgt_q || part_done >> InpPorts == '0)
+  else $error("a port loads inputs that has none");
+  cover_pad : cover property (@(posedge clk_i) rst_ni && inp_write_o != '0 && inp_zero);
   cover_fault : cover property (@(posedge clk_i) rst_ni && fault_o && !drain_i);
   // verilog_format: on
 `endif

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the load stage has for each of its AXI4 read masters: it reads its part of the elements of a
-// LOAD of WGT, or, the first one, the whole block of a LOAD of INP, and writes it to the buffer.
+// LOAD of WGT, or its rows of a LOAD of INP, and writes it to the buffer.
 //
-// The parts of an element are the same count of neighbouring bytes. The LOAD's description must hold
-// still from launch_i, its first busy cycle, until done_o; begin_i is high in the cycle after
-// launch_i.
+// The parts of an element are the same count of neighbouring bytes. Of InpPorts masters, each has
+// every InpPorts-th row of inputs. The LOAD's description must hold still from launch_i, its first
+// busy cycle, until done_o. begin_i is high in the cycle after launch_i or later, but before a beat
+// can come; from then on the place of the first element and the distance of rows must hold still.
 
 module vta_load_part
   import vta_pkg::*;
@@ -24,8 +25,10 @@ module vta_load_part
   // The LOAD.
   input  logic                     launch_i,
   input  logic                     begin_i,
+  input  logic                     hold_i,           // write nothing yet
   input  logic                     wgt_i,
   input  transfer_t                transfer_i,
+  input  logic [SramIndexBits-1:0] next_row_i,       // in the buffer: see vta_block_loader
   input  logic [             31:0] inp_addr_i,
   input  logic [             31:0] wgt_addr_i,
   output logic                     done_o,
@@ -57,19 +60,35 @@ module vta_load_part
   logic parted;
   assign parted = Parted && wgt_i;
 
+  logic [15:0] rows, rows_q;  // of the block that are this part's
+  if (InpPorts > 1 && Part < InpPorts) begin : g_shares
+    assign rows = wgt_i ? transfer_i.y_size
+        : 16'(({1'b0, transfer_i.y_size} + 17'(InpPorts - 1 - Part)) >> LogInpPorts);
+    always_ff @(posedge clk_i) if (launch_i) rows_q <= rows;
+  end else begin : g_whole
+    assign rows = transfer_i.y_size;
+    assign rows_q = rows;
+  end
+
+  // Of inputs, Part rows behind the block's begin; in one sum of all, which has one chain of carries.
+  address_t row_bytes, inp_address;
+  assign row_bytes = address_t'(transfer_i.x_stride) << LogInpBytes;
+  assign inp_address = block_address(inp_addr_i, transfer_i.dram_base, LogInpBytes)
+      + (Part % 2 == 1 ? row_bytes : '0) + (Part / 2 == 1 ? row_bytes << 1 : '0);
+
   logic dma_start_q;
   address_t dma_address_q, dma_stride_q, dma_plane_stride_q;
   logic [RowBeatsBits-1:0] dma_row_last_q;
   always_ff @(posedge clk_i) begin
     dma_start_q <= 1'b0;
     if (launch_i) begin
-      dma_start_q <= rst_ni && transfer_i.y_size != '0 && transfer_i.x_size != '0;
+      dma_start_q <= rst_ni && rows != '0 && transfer_i.x_size != '0;
       dma_address_q <= wgt_i ? block_address(wgt_addr_i, transfer_i.dram_base, LogWgtBytes) + Offset
-                             : block_address(inp_addr_i, transfer_i.dram_base, LogInpBytes);
+                             : inp_address;
       dma_row_last_q <= (RowBeatsBits'(parted ? 16'd1 : transfer_i.x_size)
           << (wgt_i ? LogWgtBeats : LogInpBeats)) - 1'b1;
       dma_stride_q <= parted && transfer_i.x_size != 16'd1 ? address_t'(1) << LogWgtBytes
-          : address_t'(transfer_i.x_stride) << (wgt_i ? LogWgtBytes : LogInpBytes);
+          : wgt_i ? address_t'(transfer_i.x_stride) << LogWgtBytes : row_bytes << LogInpPorts;
       dma_plane_stride_q <= address_t'(transfer_i.x_stride) << LogWgtBytes;
     end
   end
@@ -91,9 +110,9 @@ module vta_load_part
     .start_i(dma_start_q),
     .address_i(dma_address_q),
     .row_last_i(dma_row_last_q),
-    .rows_i(parted ? transfer_i.x_size : transfer_i.y_size),
+    .rows_i(parted ? transfer_i.x_size : rows_q),
     .stride_i(dma_stride_q),
-    .planes_i(parted ? transfer_i.y_size : 16'd1),
+    .planes_i(parted ? rows_q : 16'd1),
     .plane_stride_i(dma_plane_stride_q),
     .beat_valid_o(beat_valid),
     .beat_ready_i(beat_ready),
@@ -119,8 +138,10 @@ module vta_load_part
     .rst_ni,
     .prepare_i(launch_i),
     .start_i(begin_i),
+    .hold_i,
     .sram_base_i(transfer_i.sram_base),
-    .y_size_i(transfer_i.y_size),
+    .next_row_i,
+    .y_size_i(rows),
     .x_size_i(transfer_i.x_size),
     .y_pad_0_i(transfer_i.y_pad_0),
     .y_pad_1_i(transfer_i.y_pad_1),

@@ -22,7 +22,7 @@ parameter int unsigned IsaRevision = 0,  // 0 A, 1 B, 2 wide
 parameter int unsigned BusBits = 64,
 parameter bit HazardInterlock = 1'b1,
 parameter bit Table = 1'b1,  // of 256 bytes, on the way to the store
-// The load stage reads weights over so many AXI4 masters: each reads its part of every element.
+// The load stage has so many AXI4 masters: each reads its part of every weight, and its rows of inputs.
 parameter int unsigned ReadPorts = 1,
 parameter bit Window = 1'b1,  // window GEMMs, where the other parameters allow them
 // LOADs of INP can move batch lanes: these can hold bands of one image.
@@ -53,6 +53,10 @@ localparam int unsigned InpBits = 8 << LogInpBytes,
 localparam int unsigned WgtBits = 8 << LogWgtBytes,
 localparam int unsigned LogWgtPartBytes = LogWgtBytes - LogReadPorts,
 localparam int unsigned WgtPartBits = WgtBits / ReadPorts,
+// The masters that share the rows of a LOAD of INP: as many as an element has beats, or fewer.
+localparam int unsigned LogInpPorts =
+    LogReadPorts < LogInpBytes - LogBusBytes ? LogReadPorts : LogInpBytes - LogBusBytes,
+localparam int unsigned InpPorts = 1 << LogInpPorts,
 localparam int unsigned AccBits = 8 << LogAccBytes,
 localparam int unsigned OutBits = 8 << LogOutBytes,
 localparam int unsigned AmountBits = 5 * Batch * Block,  // of shifts

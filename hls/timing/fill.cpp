@@ -48,6 +48,19 @@ Fill fill_of(const Transfer &transfer, const LoadedBuffer &buffer) {
   return fill;
 }
 
+Fill shared_fill_of(const Transfer &transfer, const LoadedBuffer &buffer) {
+  const uint64_t width = uint64_t{transfer.x_pad_0} + transfer.x_size + transfer.x_pad_1;
+  const uint64_t positions = width * (uint64_t{transfer.y_pad_0} + transfer.y_size + transfer.y_pad_1);
+  Fill fill{};
+  fill.log_element_beats = log2_floor(buffer.part_bytes / kBusBytes);
+  fill.write_delay = 1;
+  fill.row_elements = transfer.x_size;
+  fill.elements = uint64_t{transfer.x_size} * transfer.y_size;
+  fill.lead = static_cast<Cycle>(positions - fill.elements);
+  fill.past = positions > 0 && transfer.sram_base + positions > buffer.depth;
+  return fill;
+}
+
 Block block_of(const Transfer &transfer, uint32_t element_bytes) {
   return {uint64_t{transfer.dram_base} * element_bytes, uint64_t{transfer.x_size} * element_bytes / kBusBytes,
           transfer.y_size, uint64_t{transfer.x_stride} * element_bytes};

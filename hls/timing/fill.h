@@ -4,6 +4,8 @@
 #ifndef HILT_TIMING_FILL_H
 #define HILT_TIMING_FILL_H
 
+#include <algorithm>
+
 #include "bursts.h"
 #include "cycle.h"
 #include "instruction.h"
@@ -21,6 +23,10 @@ struct LoadedBuffer {
 // Of a weight.
 constexpr uint32_t kWgtPartBytes = kWgtBytes / kReadPorts;
 
+// The masters that share the rows of a LOAD of INP: no more than an element has beats, so that one element a cycle, the
+// most that is written, is the most that comes.
+constexpr uint32_t kInpPorts = std::min(kReadPorts, kInpBytes / kBusBytes);
+
 // Where beats go. Pads are counted in elements, which are written one a cycle.
 struct Fill {
   uint32_t log_element_beats;
@@ -33,6 +39,8 @@ struct Fill {
 
 // `fill.elements` may be 0: then `fill.lead` elements are written, all pads, and a fault follows if `past`.
 Fill fill_of(const Transfer &transfer, const LoadedBuffer &buffer);
+// The pads of a LOAD of INP over several ports, which are written before its data, and its data.
+Fill shared_fill_of(const Transfer &transfer, const LoadedBuffer &buffer);
 Block block_of(const Transfer &transfer, uint32_t element_bytes);
 // Of the elements' first parts.
 Block block_of(const Transfer &transfer, const LoadedBuffer &buffer);

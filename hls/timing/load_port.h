@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The load stage's masters (vta_load): the first alone has LOADs of INP; of a LOAD of WGT each has its part of every
-// element.
+// The load stage's masters (vta_load): of a LOAD of WGT each has its part of every element, of one of INP every so
+// manieth row.
 #ifndef HILT_TIMING_LOAD_PORT_H
 #define HILT_TIMING_LOAD_PORT_H
 
@@ -18,25 +18,40 @@ class LoadPort {
 
   LoadPort(ReadPort &first, Others &others) : first_(first), others_(others) {}
 
-  // Whether the next LOAD is one of WGT.
-  void read_weights(bool weights) { parted_ = weights && kReadPorts > 1; }
-
-  // `block`: that of the first part.
+  // A LOAD of WGT, or of INP over one port; `block`: that of the first part.
   void start(Cycle launch, Block block, const Fill &fill) {
+    launch_ = launch;
     past_ = fill.past;
-    first_.start(launch, block, fill);
-    if (!parted_) return;
-    for (ReadPort &other : others_) {
+    parts_ = block.rows == 0 ? 0 : kReadPorts;
+    shares_ = false;
+    for (uint32_t part = 0; part < parts_; ++part) {
+      port(part).start(launch, block, fill);
       block.address += kWgtPartBytes;
-      other.start(launch, block, fill);
     }
   }
 
-  // The cycle of the last write, or of the first fault, once it is known.
+  // A LOAD of INP whose rows the ports take in turn, after its pads.
+  void share(Cycle launch, const Block &block, Fill fill) {
+    launch_ = launch;
+    past_ = false;
+    parts_ = std::min(kInpPorts, block.rows);
+    shares_ = true;
+    pads_end_ = launch + kPads + fill.lead;
+    fill.lead += kPads - 1;
+    for (uint32_t part = 0; part < parts_; ++part) {
+      const uint32_t rows = (block.rows + kInpPorts - 1 - part) / kInpPorts;
+      fill.elements = rows * block.row_beats >> fill.log_element_beats;
+      fill.row_elements = static_cast<uint32_t>(fill.elements);
+      const uint64_t address = block.address + part * block.stride;
+      port(part).start(launch, {address, block.row_beats, rows, kInpPorts * block.stride}, fill);
+    }
+  }
+
+  // The cycle of the LOAD's end, or of its first fault, once it is known.
   Cycle done() const {
-    Cycle done = first_.done();
-    if (!parted_) return done;
-    for (const ReadPort &other : others_) done = past_ ? std::min(done, other.done()) : std::max(done, other.done());
+    Cycle done = past_ ? kNever : shares_ ? pads_end_ : 0;
+    for (uint32_t part = 0; part < parts_; ++part)
+      done = past_ ? std::min(done, port(part).done()) : std::max(done, end_of(part));
     return done;
   }
 
@@ -45,13 +60,28 @@ class LoadPort {
     for (const ReadPort &other : others_) beats += other.beats();
     return beats;
   }
-  // Of a LOAD of WGT, those of its first part.
+  // Those of the first part.
   uint64_t stalled(Cycle end) const { return first_.stalled(end); }
 
  private:
+  static constexpr Cycle kPads = 3;  // from the launch to the first pad
+
+  ReadPort &port(uint32_t part) const { return part == 0 ? first_ : others_[part - 1]; }
+
+  // Where several masters read, a part's end counts a cycle later; inputs are held until their turn to be written.
+  Cycle end_of(uint32_t part) const {
+    const Cycle written = port(part).done();
+    if (written == kNever || kReadPorts == 1) return written;
+    if (!shares_) return written + 1;
+    const Cycle turn = (part - (written + 1 - launch_)) & (kInpPorts - 1);
+    return written + 2 + turn;
+  }
+
   ReadPort &first_;
   Others &others_;
-  bool parted_ = false, past_ = false;
+  Cycle launch_ = 0, pads_end_ = 0;
+  uint32_t parts_ = 0;
+  bool past_ = false, shares_ = false;
 };
 
 }  // namespace vta

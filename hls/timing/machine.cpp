@@ -18,6 +18,12 @@ constexpr Cycle kFetchToWrite = 10, kFetchToReadAddress = 9;
 // From the launch of a LOAD or STORE to its beginning: the address is worked out; a LOAD of ACC waits for GEMM's writes.
 constexpr Cycle kSetUp = 1, kSetUpAcc = 4;
 
+// From the end of a part of a LOAD over several ports to that of the LOAD.
+constexpr Cycle kPartEnds = 1;
+
+// From the beginning of a LOAD of INP over several ports to its fault, and to the end of one of nothing.
+constexpr Cycle kPastInputs = 2, kNoInputs = 4;
+
 // From the beginning of a STORE to the first cycle in which a beat of it is at hand: for the memory, for the table.
 constexpr Cycle kFirstBeat = 2, kFirstBeatOfTable = 3;
 
@@ -245,8 +251,22 @@ void Machine::end_by(Stage &stage, Cycle at, uint32_t fault) {
 
 void Machine::launch_load(LoadPort &port, uint32_t number) {
   const Transfer transfer = decode(instruction(number), number).transfer;
-  port.read_weights(transfer.memory_type == kWgt);
+  if (kReadPorts > 1 && transfer.memory_type == kInp) return share_inputs(port, transfer);
   load_block(load_, port, transfer, transfer.memory_type == kWgt ? kWgtBuffer : kInpBuffer);
+}
+
+// Whether the block ends past the buffer is known before anything is written.
+void Machine::share_inputs(LoadPort &port, const Transfer &transfer) {
+  const Fill fill = shared_fill_of(transfer, kInpBuffer);
+  const Cycle launch = load_.launched() + kSetUp;
+  load_.set_transfer_fault(0);
+  if (fill.past) {
+    end_by(load_, launch + kPastInputs, kFaultInp);
+  } else if (fill.elements == 0) {
+    load_.finish(launch + std::max(kNoInputs, kPastInputs + 1 + fill.lead));
+  } else {
+    port.share(launch, block_of(transfer, kInpBuffer), fill);
+  }
 }
 
 void Machine::launch_compute(ReadPort &port, uint32_t number) {
@@ -339,7 +359,7 @@ void Machine::load_block(Stage &stage, StagePort &port, const Transfer &transfer
   } else if (fill.past) {
     end_by(stage, launch + 1 + fill.lead, buffer.fault);
   } else {
-    stage.finish(launch + std::max<Cycle>(fill.lead, 1));
+    stage.finish(launch + std::max<Cycle>(fill.lead, 1) + (&stage == &load_ && kReadPorts > 1 ? kPartEnds : 0));
   }
 }
 

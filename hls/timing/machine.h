@@ -51,6 +51,7 @@ class Machine {
   template <typename StagePort, typename Launch>
   bool advance(Stage &stage, StagePort &port, Launch launch);
   void launch_load(LoadPort &port, uint32_t number);
+  void share_inputs(LoadPort &port, const Transfer &transfer);
   void launch_compute(ReadPort &port, uint32_t number);
   void launch_store(WritePort &port, uint32_t number);
   template <typename StagePort>

@@ -4,7 +4,7 @@
 # are those of bitstreams/manifest.toml (a test compares the two).
 #
 # ps: processing system. memory_ports: its HP ports for VTA's memory masters: 1 shared, or 4, one for each of four.
-# read_ports: those that weights are read over; 2 and 4 need as many memory ports, of which the load stage's first
+# read_ports: those that weights and inputs are read over; 2 and 4 need as many memory ports, of which the load stage's first
 # master has the first (design.tcl). Each port has the bus's bandwidth on the side of the PL, and takes a SmartConnect.
 
 set boards [dict create \

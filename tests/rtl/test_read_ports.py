@@ -1,4 +1,4 @@
-"""Several ports of the memory: weights come over all at once, and each port moves a beat a cycle."""
+"""Several ports of the memory: weights and rows of inputs come over all at once, and each port moves a beat a cycle."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ MEMORY = MemoryModel(BASE, MEMORY_BYTES, read_latency=40, write_latency=20)
 ELEMENTS = 256
 WEIGHTS = load(MemoryType.WGT, 0, DATA // 256, 16, 16, push_next=1)
 INPUTS = load(MemoryType.INP, 0, DATA // 16, 1, 2048, push_next=1)
-"""Its beats are as many as those of one half of the weights."""
+"""One row: its beats are as many as those of one half of the weights."""
+INP_PORTS = 2
+"""An input has two beats: no more ports than these share the rows."""
 
 
 @pytest.fixture(scope="module")
@@ -51,13 +53,24 @@ def run(device: SimulatedDevice, program: list[Fields]) -> Counters:
     return execution.counters
 
 
-def test_weights_come_over_all_ports_and_inputs_over_one(device: SimulatedDevice) -> None:
+def test_weights_come_over_all_ports_and_a_row_of_inputs_over_one(device: SimulatedDevice) -> None:
     weights = run(device, [WEIGHTS, finish(pop_prev=1)]).load
-    assert weights.busy == 40 + ELEMENTS * 256 // PORTS // 8 + 4
+    assert weights.busy == 40 + ELEMENTS * 256 // PORTS // 8 + 5
     assert weights.bytes == ELEMENTS * 256
     inputs = run(device, [INPUTS, finish(pop_prev=1)]).load
-    assert inputs.busy == 40 + 2048 * 16 // 8 + 4
+    assert 0 <= inputs.busy - (40 + 2048 * 16 // 8 + 6) < INP_PORTS
     assert inputs.bytes == 2048 * 16
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(2, 1024), (3, 100), (32, 64), (100, 1)])
+def test_rows_of_inputs_come_over_as_many_ports_as_an_input_has_beats(
+    device: SimulatedDevice, rows: int, columns: int
+) -> None:
+    loaded = load(MemoryType.INP, 0, DATA // 16, rows, columns, push_next=1)
+    counters = run(device, [loaded, finish(pop_prev=1)]).load
+    beats = -(-rows // INP_PORTS) * columns * 2
+    assert 0 <= counters.busy - (40 + beats + 6) < INP_PORTS
+    assert counters.bytes == rows * columns * 16
 
 
 def test_inputs_do_not_wait_for_what_another_port_moves(device: SimulatedDevice) -> None:
@@ -119,6 +132,59 @@ def test_a_weight_past_the_buffer_is_a_fault_in_the_very_cycle(rtl: Path, memory
     placed = PlacedProgram(program, np.zeros((0, 1), np.uint32), INSN)
     prediction = Twin(FOUR).predict([placed], MEMORIES[memory])[0]
     assert (prediction["cycles"], prediction["fault"]) == (execution.cycles, FaultCode.WGT_INDEX)
+
+
+INP_BLOCKS: dict[str, dict[str, int]] = {
+    "no pads": {"y_size": 7, "x_size": 3, "x_stride": 11},
+    "one row": {"y_size": 1, "x_size": 30, "x_stride": 11},
+    "one column": {"y_size": 90, "x_size": 1, "x_stride": 3},
+    "pads around": {"y_size": 5, "x_size": 4, "x_stride": 9, "y_pad_0": 1, "y_pad_1": 2, "x_pad_0": 3, "x_pad_1": 1},
+    "many pads": {"y_size": 2, "x_size": 1, "x_stride": 9, "y_pad_0": 15, "y_pad_1": 15, "x_pad_0": 15, "x_pad_1": 15},
+    "pads beside rows": {"y_size": 6, "x_size": 4, "x_stride": 9, "x_pad_0": 1},
+    "pads below": {"y_size": 6, "x_size": 4, "x_stride": 9, "y_pad_1": 3},
+    "a pad behind": {"y_size": 3, "x_size": 4, "x_stride": 9, "x_pad_1": 1},
+    "no rows": {"y_size": 0, "x_size": 4, "x_stride": 9, "y_pad_0": 3, "x_pad_1": 1},
+    "no columns": {"y_size": 4, "x_size": 0, "x_stride": 9, "x_pad_0": 3, "y_pad_1": 2},
+    "nothing": {"y_size": 4, "x_size": 0, "x_stride": 9},
+    "the whole buffer": {"y_size": 64, "x_size": 30, "x_stride": 30, "x_pad_0": 1, "x_pad_1": 1},
+}
+
+
+@pytest.mark.parametrize("name", INP_BLOCKS)
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_blocks_of_inputs_take_the_very_cycles(name: str, memory: str) -> None:
+    block = dict(INP_BLOCKS[name])
+    sizes = [block.pop(size) for size in ("y_size", "x_size", "x_stride")]
+    whole = name == "the whole buffer"
+    program = [
+        store(0, RESULT // 16, 30, 9, 11),
+        load(MemoryType.INP, 0 if whole else 37, DATA // 16, *sizes, **block),
+        WEIGHTS,
+        load(MemoryType.INP, 0 if whole else 5, DATA // 16, *sizes, **block, push_next=1),
+        finish(pop_prev=1),
+    ]
+    run_beside_twin(FOUR, words(FOUR, program), b"", memory=MEMORIES[memory])
+
+
+@pytest.mark.parametrize(
+    ("sram", "rows", "columns", "pads"),
+    [
+        (2047, 2, 1, {}),
+        (2047, 1, 1, {"x_pad_1": 1}),
+        (0, 1, 2049, {}),
+        (1, 64, 30, {"x_pad_0": 1, "x_pad_1": 1}),
+        (3000, 3, 5, {}),
+        (0, 0xFFFF, 0xFFFF, {}),
+        (0, 0x8001, 0x8000, {"y_pad_0": 15, "x_pad_0": 8}),
+        (2000, 0, 7, {"y_pad_0": 7}),
+    ],
+)
+def test_inputs_past_the_buffer_are_a_fault_in_the_very_cycle(
+    sram: int, rows: int, columns: int, pads: dict[str, int]
+) -> None:
+    program = [load(MemoryType.INP, sram, DATA // 16, rows, columns, 1, **pads, push_next=1), finish(pop_prev=1)]
+    execution = run_beside_twin(FOUR, words(FOUR, program), b"").execution
+    assert execution.fault == Fault(FaultCode.INP_INDEX, max(sram, 2048))
 
 
 WGT_BLOCKS: dict[str, list[Fields]] = {

@@ -54,7 +54,7 @@ class Bitstream:
     table: bool = False
     """Whether its STOREs can go by way of a table."""
     read_ports: int = 1
-    """Ports of the memory that weights are read over."""
+    """Ports of the memory that weights and rows of inputs are read over."""
     window: bool = False
     """Whether its GEMMs can read inputs of earlier iterations."""
     bands: bool = False
