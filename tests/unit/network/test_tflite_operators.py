@@ -44,6 +44,7 @@ CASES: dict[str, Case] = {
     "sub": ("SUB", {"kind": "SubOptions", "fusedActivationFunction": RELU}, SHAPE, SHAPE, {"b": floats(5)}),
     "div": ("DIV", {"kind": "DivOptions"}, SHAPE, SHAPE, {"b": floats(1, 4, 1, least=0.5)}),
     "mul": ("MUL", {"kind": "MulOptions", "fusedActivationFunction": RELU}, SHAPE, SHAPE, {"b": floats(5)}),
+    "floor division": ("FLOOR_DIV", {}, SHAPE, SHAPE, {"b": floats(5, least=0.5)}),
     "maximum": ("MAXIMUM", {"kind": "MaximumMinimumOptions"}, SHAPE, SHAPE, {"b": floats(5)}),
     "minimum": ("MINIMUM", {"kind": "MaximumMinimumOptions"}, SHAPE, SHAPE, {"b": floats(5)}),
     "squared difference": ("SQUARED_DIFFERENCE", {}, SHAPE, SHAPE, {"b": floats(5)}),

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from hilt.schedule import Conv2d, load_workload, lower, space_for, verdicts
 from hilt.schedule.checks import analyse
-from hilt.schedule.traffic import traffic
+from hilt.schedule.tiling import TilingProblem
+from hilt.schedule.traffic import _moves, traffic
+from hilt.schedule.transfers import fold
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import MemoryType, Opcode, decode
 from tests.unit.schedule.cases import BATCHED, PYNQ, accepted, small_convolutions
@@ -62,6 +64,27 @@ def compare(workload: Conv2d, knobs: dict[str, int], accelerator: Accelerator) -
     return True
 
 
+@pytest.mark.parametrize("columns_apart", [False, True])
+def test_the_moves_of_a_box_are_those_of_its_transfers(columns_apart: bool) -> None:
+    """Boxes of four dimensions with strides that merge, and that do not, and rows further apart than a stride is."""
+    problem = TilingProblem.of(load_workload("resnet18.C2"), PYNQ)
+    limit = PYNQ.formats.memory.by_name["x_stride"].high
+    random, none = np.random.default_rng(6), np.zeros(200, dtype=np.int64)
+    for columns in (1, 2, 5):
+        for row in (columns, columns + 3, limit, limit + 1):
+            for plane in (row * 4, row * 7, 5 * limit):
+                counts = random.integers(1, 5, (3, 200))
+                sizes = [*counts, np.full(200, columns)]
+                strides = [plane * 3, plane, row, 1]
+                dimensions = list(zip(sizes, strides, strict=True))
+                pads = (np.full(200, int(columns_apart)), none)
+                wanted = fold(dimensions, limit, (none, none), pads).counts
+                if columns_apart:
+                    dimensions = dimensions[:3]
+                found = _moves(problem, dimensions, columns_apart=columns_apart)
+                np.testing.assert_array_equal(found, wanted, err_msg=f"{columns} {row} {plane}")
+
+
 SPACES: dict[str, dict[str, Any]] = {
     "autotvm": {},
     "orders": {"orders": 4},
@@ -70,6 +93,15 @@ SPACES: dict[str, dict[str, Any]] = {
 }
 GROUPED = "conv2d:n=1,ci=64,h=12,w=10,co=128,k=3x3,s=1x1,p=1x1,groups=2"
 TRANSPOSED = "conv2d_transpose:n=1,ci=32,h=6,w=7,co=64,k=3x3,s=2x2,p=1x1,op=1x1"
+
+
+@pytest.mark.parametrize(("name", "space"), [("resnet18.C9", "autotvm"), (GROUPED, "orders"), (TRANSPOSED, "autotvm")])
+def test_a_few_configurations(name: str, space: str) -> None:
+    workload = load_workload(name)
+    chosen = space_for(workload, PYNQ, **SPACES[space])
+    indices = chosen.sample(120, np.random.default_rng(5))
+    valid = indices[verdicts(workload, PYNQ, chosen.columns(indices)) == 0][:6]
+    assert sum(compare(workload, chosen.knobs_at(int(index)), PYNQ) for index in valid) >= 2
 
 
 @pytest.mark.slow
