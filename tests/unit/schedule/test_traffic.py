@@ -117,6 +117,14 @@ def test_known_layers(name: str, space: str) -> None:
     assert sum(compare(workload, chosen.knobs_at(int(index)), PYNQ) for index in valid) >= 4
 
 
+@settings(max_examples=10, deadline=None, derandomize=True)
+@given(small_convolutions())
+def test_a_few_convolutions(workload: Conv2d) -> None:
+    for accelerator in (PYNQ, BATCHED):
+        for knobs in accepted(workload, accelerator, 2, seed=2):
+            compare(workload, knobs, accelerator)
+
+
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(small_convolutions())
