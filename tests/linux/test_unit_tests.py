@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 import subprocess
@@ -29,7 +30,8 @@ SOURCES = (
     *(f"tests/unit/network/{name}.py" for name in ("__init__", "engines", "test_native_engine")),
 )
 MACHINES = {"armhf": "armv7l", "arm64": "aarch64"}
-TOOLS = ("pytest", "pytest-asyncio", "pytest-timeout", "hypothesis", "platformdirs")
+TOOLS = ("pytest", "pytest-asyncio", "pytest-timeout", "hypothesis", "platformdirs", "syrupy")
+ON_BOARD = ("numpy", "pynq")
 NEEDS_COMPILER = "tests/unit/board/test_public_time.py"
 SECONDS = 1700.0
 
@@ -53,6 +55,21 @@ def packed(computer: Computer, tmp_path: Path) -> bytes:
         entry.size = len(library)
         archive.addfile(entry, io.BytesIO(library))
     return buffer.getvalue()
+
+
+def test_the_board_has_what_the_tests_import() -> None:
+    tests = [path for name in SOURCES if name.startswith("tests/") for path in _python_files(ROOT / name)]
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in tests]
+    imports = [node for tree in trees for node in ast.walk(tree)]
+    names = {alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module for node in imports if isinstance(node, ast.ImportFrom) and node.module and not node.level}
+    tops = {name.split(".")[0] for name in names} - sys.stdlib_module_names
+    assert len(tests) > 20
+    assert {top for top in tops if not top.startswith("hilt") and top != "tests"} <= {*TOOLS, *ON_BOARD}
+
+
+def _python_files(path: Path) -> list[Path]:
+    return sorted(path.rglob("*.py")) if path.is_dir() else [path]
 
 
 @nightly
