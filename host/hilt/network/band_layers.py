@@ -10,6 +10,7 @@ from hilt.network.layers import NotOnVtaError, TiledLayer, VtaLayer, layer_of
 from hilt.network.lower_upsample import Upsampling
 from hilt.network.pool_tiles import PoolingLayer
 from hilt.network.product_tiles import Product
+from hilt.schedule.border import border_of
 from hilt.vta.accelerator import Accelerator
 
 
@@ -61,7 +62,8 @@ def _convolution(layer: VtaLayer, lanes: int) -> VtaLayer:
         padding=(0, workload.padding[1]),
         padding_end=(0, workload.pad_end[1]),
     )
-    return replace(layer, workload=workload, bands=_reached(bands))
+    border = layer.border and border_of(layer.workload, layer.weights, layer.beside, lanes)
+    return replace(layer, workload=workload, bands=_reached(bands), border=border)
 
 
 def _pooling(layer: TiledLayer, pool: PoolingLayer, lanes: int) -> TiledLayer:

@@ -13,7 +13,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from hilt.network.aliases import Aliases
-from hilt.network.graph import Graph
+from hilt.network.constant_borders import with_borders
+from hilt.network.graph import PAD_VALUE, Graph
 from hilt.network.graph_file import MEMBER, graph_bytes
 from hilt.network.images_at_once import require_single_image
 from hilt.network.packed_layout import packable
@@ -68,21 +69,46 @@ def compile_network(
     if target.bands:
         require_single_image(packable(graph))
     searcher = Searcher(target.accelerator, target.memory, target.machine)
-    aliases = Aliases(graph, target.layout)
     tell(f"placing {len(graph.nodes)} nodes")
     if on_processor:
         placements = [Placement(node, None, None, "the processor is measured") for node in graph.nodes]
+        placed, aliases = graph, Aliases(graph, target.layout)
     else:
-        placements = place(graph, searcher, tuned or {}, by_node, target.processor, on_node, aliases)
-    grouped = parts(graph, placements)
+
+        def place_in(form: Graph) -> tuple[Aliases, list[Placement]]:
+            within = Aliases(form, target.layout)
+            return within, place(form, searcher, tuned or {}, by_node, target.processor, on_node, within)
+
+        placed, aliases, placements = _placed(graph, place_in)
+    grouped = parts(placed, placements)
     tell(f"joining layers to {sum(part.on_vta for part in grouped)} programs")
     grouped = [chosen_together(part, searcher, aliases) if part.on_vta else part for part in grouped]
     schedules = {placement.node.name: placement.schedule for part in grouped for placement in part.placements}
     placements = [replace(placement, schedule=schedules[placement.node.name]) for placement in placements]
-    planner = Planner(graph, target, searcher, grouped, aliases)
+    merged = [name for name in graph.tensors if name not in placed.tensors]
+    planner = Planner(placed, target, searcher, grouped, aliases, inside=merged)
     manifest, arrays = planner.plan()
     manifest["placements"] = [_placement_facts(placement) for placement in placements]
     return Compiled(bundle_bytes(manifest, arrays, graph), manifest, placements)
+
+
+def _placed(
+    graph: Graph, place_in: Callable[[Graph], tuple[Aliases, list[Placement]]]
+) -> tuple[Graph, Aliases, list[Placement]]:
+    """Return a graph with the borders that VTA makes, and where its nodes run.
+
+    A convolution with a border that has no place on VTA gets its Pad back, and all is placed again.
+    """
+    apart: set[str] = set()
+    while True:
+        form = with_borders(graph, apart)
+        aliases, placements = place_in(form)
+        lacking = {each.node.name for each in placements if PAD_VALUE in each.node.attributes and not each.on_vta}
+        if not lacking:
+            return form, aliases, placements
+        if lacking <= apart:
+            raise UnplaceableError(f"node {min(lacking)} has a constant around its data, and no place on VTA")
+        apart |= lacking
 
 
 def _require_operators(graph: Graph) -> None:

@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+PAD_VALUE = "pad_value"
+"""The attribute of a conv2d whose pads hold another number than 0: compiling makes it, and VTA alone runs it."""
 OPERATORS: Mapping[str, str] = {
     "conv2d": (
         "data int8 (N, C, H, W), weights int8 (CO, C / groups, KH, KW), bias int32 (CO,) or '', residual int8 of the "

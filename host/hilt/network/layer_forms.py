@@ -14,6 +14,7 @@ from hilt.network.graph import Node
 from hilt.network.lower_tiles import Tiled
 from hilt.network.tile_writer import DATA, OUT
 from hilt.schedule import Conv2d
+from hilt.schedule.border import Border
 from hilt.schedule.by_table import TABLED
 from hilt.schedule.interleaved import Interleaved
 from hilt.schedule.residual import RESIDUAL
@@ -80,6 +81,7 @@ class TiledLayer:
         tabled: The table that the output goes by; None if it has none.
         constants: The contents of the buffers of its code that never change, but those that layers share.
         bands: The rows of each batch lane, where these hold bands of one image; None where they hold images.
+        border: Of a convolution whose data has a constant around it; None if it has zeros.
     """
 
     node: Node
@@ -87,8 +89,9 @@ class TiledLayer:
     reads: Mapping[str, str]
     output: str
     tabled: Tabled | None = None
-    constants: Mapping[str, NDArray[np.int8]] = field(default_factory=dict)
+    constants: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     bands: Bands | None = None
+    border: Border | None = None
 
     @property
     def writes(self) -> Mapping[str, str]:
@@ -114,6 +117,8 @@ class VtaLayer:
         tabled: The table that the output goes by; None if it has none.
         bands: The rows of each batch lane, where these hold bands of one image; None where they hold images.
         interleaved: Neighbouring outputs that are channel blocks of one pixel of `workload`; None if none are.
+        beside: The constant around the data.
+        border: The parts of sums that outputs lack where that constant is not 0; None where it is.
     """
 
     node: Node
@@ -129,6 +134,8 @@ class VtaLayer:
     tabled: Tabled | None = None
     bands: Bands | None = None
     interleaved: Interleaved | None = None
+    beside: int = 0
+    border: Border | None = None
 
     @property
     def data_shape(self) -> tuple[int, int, int, int]:

@@ -7,12 +7,13 @@ the bias.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hilt.network.graph import Graph, Node, Tensor
+from hilt.network.graph import PAD_VALUE, Graph, Node, Tensor
 from hilt.network.layer_forms import Fold as Fold
 from hilt.network.layer_forms import NotOnVtaError as NotOnVtaError
 from hilt.network.layer_forms import Tabled as Tabled
@@ -27,6 +28,7 @@ from hilt.network.pool_tiles import Averaging, PoolingLayer
 from hilt.network.product_tiles import Product
 from hilt.network.tile_writer import DATA, FACTOR
 from hilt.schedule import Conv2d, WorkloadError
+from hilt.schedule.border import border_of
 from hilt.schedule.residual import LARGEST_SHIFT
 from hilt.vta.accelerator import Accelerator, IsaRevision
 from hilt.vta.layout import blocks
@@ -59,7 +61,7 @@ def _convolution(graph: Graph, node: Node, accelerator: Accelerator) -> VtaLayer
     data, output = graph.tensors[node.inputs[0]], graph.tensors[node.outputs[0]]
     weights = _spread(graph.constants[node.inputs[1]], tuple(attributes.get("dilations", (1, 1))))
     top, left, bottom, right = attributes.get("pads", (0, 0, 0, 0))
-    return _layer(
+    layer = _layer(
         graph,
         node,
         weights,
@@ -70,6 +72,10 @@ def _convolution(graph: Graph, node: Node, accelerator: Accelerator) -> VtaLayer
         padding=((top, left), (bottom, right)),
         output=output,
     )
+    beside = int(attributes.get(PAD_VALUE, 0))
+    if not beside:
+        return layer
+    return replace(layer, beside=beside, border=border_of(layer.workload, layer.weights, beside))
 
 
 def _dense(graph: Graph, node: Node, accelerator: Accelerator) -> VtaLayer:

@@ -29,6 +29,7 @@ from hilt.schedule.bias_product import (
     fits_product,
     with_bias_product,
 )
+from hilt.schedule.border import BORDER, with_border
 from hilt.schedule.by_table import by_table
 from hilt.schedule.code import Code, code_of
 from hilt.schedule.interleaved import interleaved
@@ -51,7 +52,14 @@ def layer_code(layer: VtaLayer | TiledLayer, knobs: Mapping[str, int], accelerat
 def _lane_code(layer: VtaLayer | TiledLayer, knobs: Mapping[str, int], accelerator: Accelerator) -> Code:
     """Return the code of a layer without a table, of one lane if it has bands."""
     if isinstance(layer, TiledLayer):
-        return lower_tiles(layer.work, knobs, accelerator)
+        code = lower_tiles(layer.work, knobs, accelerator)
+    else:
+        code = _convolution_code(layer, knobs, accelerator)
+    return code if layer.border is None else with_border(code, layer.border, accelerator)
+
+
+def _convolution_code(layer: VtaLayer, knobs: Mapping[str, int], accelerator: Accelerator) -> Code:
+    """Return the code of a convolution that reads zeros beside its data."""
     code = code_of(lower(layer.workload, knobs, accelerator), accelerator)
     if layer.shifts:
         plane = layer.workload.out_height * layer.workload.out_width
@@ -76,7 +84,12 @@ def _with_residual(layer: VtaLayer, code: Code, accelerator: Accelerator) -> Cod
 
 
 def bias_constants(layer: VtaLayer, code: Code, accelerator: Accelerator) -> dict[str, NDArray[Any]]:
-    """Return the contents of the buffers with which a layer's code makes its bias."""
+    """Return the contents of the buffers with which a layer's code makes its bias, and its border."""
+    border = {} if layer.border is None else {BORDER: layer.border.packed(accelerator.parameters)}
+    return border | _bias_constants(layer, code, accelerator)
+
+
+def _bias_constants(layer: VtaLayer, code: Code, accelerator: Accelerator) -> dict[str, NDArray[Any]]:
     if BIAS_INPUT in code.names:
         return {BIAS_BLOCKS: bias_blocks(layer.bias, accelerator), BIAS_INPUT: bias_input(accelerator)}
     lowered = lowered_bias(layer, accelerator)

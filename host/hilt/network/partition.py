@@ -13,6 +13,7 @@ from hilt.network.core_speed import node_work
 from hilt.network.crossings import crossing_seconds, fold_work, layout_work, packed_seconds
 from hilt.network.graph import Graph, Node, check
 from hilt.network.layers import NotOnVtaError, Tabled, TiledLayer, VtaLayer, folded, outputs_beside, table_of, with_taps
+from hilt.network.lower_layer import layer_code
 from hilt.network.packed_layout import PackedLayout
 from hilt.network.packed_steps import packed_attributes
 from hilt.network.processor import ASSUMED, ProcessorSpeed
@@ -162,10 +163,14 @@ def _place(
     accelerator = searcher.accelerator
     try:
         layer = placed_layer(graph, node, accelerator, bands=layout.bands)
-        schedules = _measured(layer, searcher, knobs) or _schedules(layer, searcher, tuned)
+        measured = _with_room(layer, _measured(layer, searcher, knobs), accelerator)
+        schedules = measured or _schedules(layer, searcher, tuned)
         if isinstance(layer, VtaLayer) and layer.data not in packed:
             layer, schedules = _folded_if_faster(layer, schedules, searcher, tuned, speed, layout)
         layer, schedules = _windowed_if_faster(layer, schedules, searcher)
+        schedules = _with_room(layer, schedules, accelerator)
+        if not schedules:
+            raise NoScheduleError(f"layer {node.name}: no tile of it leaves room on chip for the border of its sums")
     except (NotOnVtaError, NoScheduleError) as error:
         return Placement(node, None, None, str(error))
     schedule = schedules[0]
@@ -222,6 +227,18 @@ def _windowed_if_faster(
         if others[0].cycles < schedules[0].cycles:
             return windows, others
     return layer, schedules
+
+
+def _with_room(layer: VtaLayer | TiledLayer, schedules: list[Schedule], accelerator: Accelerator) -> list[Schedule]:
+    """Return the schedules that leave room on chip for the layer's border."""
+    if layer.border is None:
+        return schedules
+    found = []
+    for schedule in schedules:
+        with suppress(Rejected):
+            layer_code(layer, schedule.knobs, accelerator)
+            found.append(schedule)
+    return found
 
 
 def _measured(layer: VtaLayer | TiledLayer, searcher: Searcher, options: Sequence[Mapping[str, int]]) -> list[Schedule]:

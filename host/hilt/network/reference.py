@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hilt.network.graph import Graph, GraphError, Node
+from hilt.network.graph import PAD_VALUE, Graph, GraphError, Node
 from hilt_runtime import operators
 
 Array = NDArray[Any]
@@ -130,7 +130,8 @@ def _conv2d(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
     spread_height, spread_width = attributes.get("input_dilation", [1, 1])
     top, left, bottom, right = attributes["pads"]
     rows, columns = (height - 1) * spread_height + 1, (width - 1) * spread_width + 1
-    padded = np.zeros((images, channels, top + rows + bottom, left + columns + right), np.float64)
+    whole_image = (images, channels, top + rows + bottom, left + columns + right)
+    padded = np.full(whole_image, attributes.get(PAD_VALUE, 0), np.float64)
     padded[:, :, top : top + rows : spread_height, left : left + columns : spread_width] = data
     stride, dilation, groups = attributes["strides"], attributes.get("dilations", [1, 1]), attributes["groups"]
     out_channels, depth, kernel_height, kernel_width = weights.shape

@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import replace
 
 from hilt.network.band_layers import placed_layer
+from hilt.network.constant_borders import with_borders
 from hilt.network.graph import Graph
 from hilt.network.layers import NotOnVtaError, VtaLayer, folded, with_taps
 from hilt.network.lower_layer import lowered_bias, multiplies_bias
@@ -42,7 +43,7 @@ def tuned_network(graph: Graph, name: str, accelerator: Accelerator, *, bands: b
     layers: dict[str, Layer] = {}
     on_vta: set[str] = set()
     others: Counter[str] = Counter()
-    for node in graph.nodes:
+    for node in with_borders(graph).nodes:
         try:
             layer = placed_layer(graph, node, accelerator, bands=bands)
         except NotOnVtaError as error:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hilt.network.layer_forms import TiledLayer, VtaLayer
 from hilt.network.tile_writer import DATA, WINDOWS
 from hilt.network.window_tiles import Depthwise, KernelAxis, NoWindowsError, window_blocks, windows_of
+from hilt.schedule.border import BORDER
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.layout import blocks
 
@@ -43,5 +46,8 @@ def windowed(layer: VtaLayer, accelerator: Accelerator) -> TiledLayer | None:
         work = replace(work, windows=windows_of(work, layer.bias, accelerator))
     except NoWindowsError:
         return None
-    constants = {WINDOWS: window_blocks(work, kernel, layer.bias, accelerator)}
-    return TiledLayer(layer.node, work, {DATA: layer.data}, layer.output, layer.tabled, constants, layer.bands)
+    constants: dict[str, NDArray[Any]] = {WINDOWS: window_blocks(work, kernel, layer.bias, accelerator)}
+    if layer.border is not None:
+        constants[BORDER] = layer.border.packed(accelerator.parameters)
+    reads = {DATA: layer.data}
+    return TiledLayer(layer.node, work, reads, layer.output, layer.tabled, constants, layer.bands, layer.border)
