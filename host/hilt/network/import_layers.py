@@ -99,7 +99,7 @@ class LayerMatcher:
         if node is None or node.domain or len(node.outputs) > 1:
             return None
         inputs = self._int8_inputs(node, exponent)
-        return self._moved(node, inputs) if inputs else None
+        return (self._filled(node, inputs, exponent) or self._moved(node, inputs)) if inputs else None
 
     def moved(self, name: str, int8_of: Callable[[str], str]) -> IntegerNode | None:
         """Return the operator that moves a tensor's floats, on int8; None for none.
@@ -328,6 +328,14 @@ class LayerMatcher:
         constants = {1: ("pads", np.array(pads, np.int64))}
         return IntegerNode("Pad", node.name, inputs, dict(node.attributes), [node.name], constants, _MOVES_DATA)
 
+    def _filled(self, node: OnnxNode, inputs: list[str], exponent: int) -> IntegerNode | None:
+        """Return a Pad with a constant that is not 0, as a number of int8 of scale 2^-exponent."""
+        value = self._pad_value(node) if node.op == "Pad" else 0.0
+        pads = self._pads(node, self._graph.shape(node.inputs[0])) if value else None
+        if pads is None:
+            return None
+        return IntegerNode("pad", node.name, inputs, {"pads": pads, "value": _step(value, exponent)}, [node.name])
+
     def _largest(self, node: OnnxNode, shape: Sequence[int]) -> dict[str, Any] | None:
         plain = len(shape) == 4 and max(node.attributes.get("dilations", [1])) == 1
         return self._pool(node) if plain else None
@@ -393,16 +401,25 @@ class LayerMatcher:
         }
 
     def _pad(self, node: OnnxNode, shape: Sequence[int]) -> dict[str, Any] | None:
-        pads, value = self._integers(node, 1), node.inputs[2] if len(node.inputs) > 2 else ""
-        constant = self._graph.constants[value].ravel() if value in self._graph.constants else np.zeros(1)
-        if pads is None or node.attributes.get("mode", "constant") != "constant" or np.any(constant != 0):
+        pads = None if self._pad_value(node) else self._pads(node, shape)
+        return None if pads is None else {"pads": pads, "value": 0}
+
+    def _pad_value(self, node: OnnxNode) -> float:
+        """Return the constant of a Pad, 0 if it is left out."""
+        value = self._graph.constants.get(node.inputs[2]) if len(node.inputs) > 2 else None
+        return 0.0 if value is None else float(value.reshape(-1)[0])
+
+    def _pads(self, node: OnnxNode, shape: Sequence[int]) -> list[int] | None:
+        """Return the constant pads of all axes, the begins first; None if they are computed, or take elements off."""
+        pads = self._integers(node, 1)
+        if pads is None or node.attributes.get("mode", "constant") != "constant":
             return None
         axes = self._integers(node, 3)
         full = [0] * (2 * len(shape))
         for place, axis in enumerate(axes if axes is not None else range(len(shape))):
             full[axis % len(shape)] = pads[place]
             full[axis % len(shape) + len(shape)] = pads[place + len(pads) // 2]
-        return {"pads": full, "value": 0} if min(full) >= 0 else None
+        return full if min(full) >= 0 else None
 
 
 _MOVES: dict[str, tuple[str, Callable[[LayerMatcher, OnnxNode, Sequence[int]], dict[str, Any] | None]]] = {

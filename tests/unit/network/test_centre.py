@@ -125,7 +125,7 @@ def test_int8_loses_less(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of fifteen small networks none is a decibel worse, and all together are better."""
     graphs = {name: canonical(model) for name, model in NETWORKS.items()}
     centred_ones = {name: decibels(graph) for name, graph in graphs.items()}
-    monkeypatch.setattr(fit, "centred", lambda *_: None)
+    monkeypatch.setattr(fit, "centred", lambda *_, **__: None)
     gains = {name: centred_ones[name] - decibels(graph) for name, graph in graphs.items()}
     assert min(gains.values()) > -1, gains
     assert np.mean(list(gains.values())) > 0.5, gains
@@ -158,6 +158,60 @@ def test_no_constant_is_taken_off_what_a_layer_pads(reader: dict[str, Any]) -> N
     np.testing.assert_allclose(
         Runner(made, ["y"]).run(feeds)["y"], Runner(graph, ["y"]).run(feeds)["y"], rtol=1e-3, atol=1e-5
     )
+
+
+@pytest.mark.parametrize(
+    "reader",
+    [{"pads": [1] * 4}, {"pads": [0, 0, 1, 1], "strides": [2, 2]}, {"auto_pad": "SAME_UPPER"}],
+)
+def test_with_borders_a_constant_lies_around_what_a_layer_pads(reader: dict[str, Any]) -> None:
+    graph, regions, _, _ = parts(network(("Relu", ["s"], "r"), ("Conv", ["r", "k"], "y", reader)))
+    statistics = observe(graph, regions.tensors, hold_out(Calibration(images(SAMPLES, 0))).fitted)
+    scales = initial_scales(graph, regions, statistics, 0)
+    made = centred(graph, regions, statistics, scales, borders=True)
+    assert made is not None
+    (pad,) = (node for node in made.nodes if node.op == "Pad")
+    assert made.constants[pad.inputs[2]] < 0
+    (feeds,) = images(1, 7)
+    wanted, given = Runner(graph, ["y"]).run(feeds)["y"], Runner(made, ["y"]).run(feeds)["y"]
+    np.testing.assert_allclose(given, wanted, rtol=1e-3, atol=1e-4)
+    assert len(find_regions(made).layers) == len(regions.layers)
+
+
+PADDED = network(
+    ("Relu", ["s"], "r"), ("Conv", ["r", "k", "b"], "f", {"pads": [1] * 4}), ("Relu", ["f"], "g"),
+    ("Conv", ["g", "k", "b"], "h", {"pads": [1] * 4}), ("Relu", ["h"], "t"),
+    ("Conv", ["t", "k"], "y", {"pads": [1] * 4}),
+)  # fmt: skip
+
+
+@pytest.mark.slow
+def test_borders_lie_among_int8s_least_values_and_bring_decibels() -> None:
+    """Three layers of three by three between Relus, whose 127 steps become 255."""
+    graph = canonical(PADDED)
+    results = {
+        asked: quantise(graph, Calibration(images(SAMPLES, 0)), borders=asked, search=False) for asked in (False, True)
+    }
+    assert [results[asked].bordered for asked in (False, True)] == [0, 3]
+    assert results[True].agreement.unexplained == 0
+    assert all(node.attributes["value"] < -64 for node in results[True].graph.nodes if node.op == "pad")
+    runner = Runner(graph, ["y"])
+    found = {}
+    for asked, result in results.items():
+        output = result.graph.outputs[0]
+        pairs = [(runner.run(feeds), {"y": evaluate(result.graph, feeds)[output]}) for feeds in images(16, 9)]
+        found[asked] = np.mean([signal_to_noise(wanted, given) for wanted, given in pairs])
+    assert found[True] > found[False] + 1, found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("least", "bordered"), [(-100.0, 0), (100.0, 3)])
+def test_a_network_of_enough_decibels_has_no_borders(
+    least: float, bordered: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = canonical(PADDED)
+    monkeypatch.setattr(fit, "_ENOUGH_DECIBELS", least)
+    assert quantise(graph, Calibration(images(SAMPLES, 0)), search=False).bordered == bordered
 
 
 def test_the_caller_and_floats_read_a_tensor_as_it_was() -> None:

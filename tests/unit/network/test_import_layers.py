@@ -295,10 +295,15 @@ def test_data_that_change_their_steps_pass_through_floats(name: str) -> None:
     assert kinds <= {"int8", "float32"} and len([node for node in graph.nodes if node.op == "dequantize"]) >= 1
 
 
+@pytest.mark.parametrize(("value", "integer"), [(1.5, 6), (-2.0, -8), (1e9, 127), (-np.inf, -128)])
+def test_a_pads_value_is_one_of_int8(value: float, integer: int) -> None:
+    pads = np.array([0, 0, 1, 2, 0, 1, 0, 3])
+    graph, steps = imported(Case("Pad", data=((IMAGE, 2),), constants=(pads, np.array(value, np.float32))))
+    (pad,) = (node for node in graph.nodes if node.op == "pad")
+    assert pad.attributes["value"] == integer and steps == 0
+
+
 FLOAT_MOVES: dict[str, Case] = {
-    "pad with a value": Case(
-        "Pad", data=((IMAGE, 2),), constants=(np.array([0, 0, 1, 2, 0, 1, 0, 3]), np.array(1.5, np.float32))
-    ),
     "largest of every other": Case("MaxPool", {"kernel_shape": [3, 2], "dilations": [2, 1]}, data=((IMAGE, 2),)),
     "between pixels": Case(
         "Resize", {"mode": "linear"}, data=((IMAGE, 2),), constants=(None, np.array([1, 1, 2, 2], np.float32))

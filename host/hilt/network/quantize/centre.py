@@ -5,7 +5,9 @@ range too, and so do values in front of a HardSwish that it makes zero. The laye
 constant up in their biases, expressions add it again, and the layer, or the expression, that makes the tensor takes it
 off. Floats and the caller read it as it was: they multiply and add, which a table of floats does with what leaves int8.
 The float network computes the same, but for less than a quarter of a step where an expression is nearly flat.
-A layer that pads its input reads zeros beside it, so the tensors of such layers stay as they are.
+A convolution that pads its input reads zeros beside it, where a centred tensor has another number. Its input stays as
+it is, or, with `borders`, a Pad puts that number around it; VTA takes a few cycles more for it
+(`hilt.schedule.border`).
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from numpy.typing import NDArray
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant
 from hilt.network.quantize.qdq import Scales
 from hilt.network.quantize.regions import LayerRegion, Regions
-from hilt.network.quantize.shifts import WEIGHTS_SHARES, Shift, choose_shifts, following, restored_readers
+from hilt.network.quantize.shifts import WEIGHTS_SHARES, Shift, choose_shifts, following, is_padded, restored_readers
 from hilt.network.quantize.statistics import TensorStatistics
 
 
@@ -30,6 +32,8 @@ def centred(
     statistics: Mapping[str, TensorStatistics],
     scales: Scales,
     weights_share: float = WEIGHTS_SHARES[0],
+    *,
+    borders: bool = False,
 ) -> OnnxGraph | None:
     """Return a canonical graph with the tensors centred that lose less by that; None if there are none.
 
@@ -39,8 +43,9 @@ def centred(
         statistics: Of the tensors of the int8 part.
         scales: Those of the graph as it is.
         weights_share: How much the error of weights counts beside that of tensors.
+        borders: Centre what padded convolutions read, too.
     """
-    shifts = choose_shifts(graph, regions, statistics, scales, weights_share)
+    shifts = choose_shifts(graph, regions, statistics, scales, weights_share, borders=borders)
     return _shifted(graph, regions, shifts) if any(shift.changes for shift in shifts.values()) else None
 
 
@@ -80,6 +85,8 @@ def _shift_layer(graph: OnnxGraph, layer: LayerRegion, node: OnnxNode, shifts: M
     """Let a layer's weights and bias take up the shifts of its data, its residual and its output."""
     read, made = shifts[layer.data], shifts[layer.output]
     weights = graph.constants[node.inputs[1]]
+    if read.taken.any() and is_padded(node):
+        _pad_data(graph, node, read)
     change = _lost(weights, node, read.taken) - made.taken
     if layer.residual:
         change = change + shifts[layer.residual].taken
@@ -92,6 +99,21 @@ def _shift_layer(graph: OnnxGraph, layer: LayerRegion, node: OnnxNode, shifts: M
         old = graph.constants[node.inputs[2]].reshape(-1) if has_bias else np.zeros(1)
         bias = np.broadcast_to((old.astype(np.float64) + change) * made.factor, (count,)).astype(np.float32)
         node.inputs[2:] = [new_constant(graph, f"{node.name}.centred_bias", bias)]
+
+
+def _pad_data(graph: OnnxGraph, node: OnnxNode, read: Shift) -> None:
+    """Let a layer read its padding from the data, where zeros are shifted as the rest is."""
+    pads = node.attributes["pads"]
+    half = len(pads) // 2
+    around = new_constant(graph, f"{node.name}.pads", np.array([0, 0, *pads[:half], 0, 0, *pads[half:]], np.int64))
+    value = new_constant(graph, f"{node.name}.pad_value", np.array(read.of(0.0), np.float32))
+    padded = graph.unique(f"{node.name}.padded")
+    shape = graph.shape(node.inputs[0])
+    grown = [size + pads[axis] + pads[axis + half] for axis, size in enumerate(shape[2:])]
+    graph.shapes[padded], graph.dtypes[padded] = (*shape[:2], *grown), "float32"
+    place = next(place for place, each in enumerate(graph.nodes) if each is node)
+    graph.nodes.insert(place, OnnxNode(padded, "Pad", [node.inputs[0], around, value], [padded]))
+    node.inputs[0], node.attributes["pads"] = padded, [0] * len(pads)
 
 
 def _lost(weights: NDArray[Any], node: OnnxNode, taken: NDArray[np.float64]) -> NDArray[np.float64]:

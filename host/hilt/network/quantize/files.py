@@ -34,6 +34,7 @@ def quantise_file(
     search: bool = True,
     kept: Collection[str] = (),
     least_decibels: float | None = None,
+    borders: bool | None = None,
     images: Images | None = None,
     counting: Counting = uncounted,
 ) -> Quantisation:
@@ -49,6 +50,7 @@ def quantise_file(
         search: Improve the scales by their effect on the outputs.
         kept: Nodes that stay in float on the processor.
         least_decibels: Keep as few further layers in float as bring each output to so many decibels.
+        borders: As quantise's.
         images: The images that the quantised model reads in place of floats; the calibration data holds such images.
         counting: Counts the work of each phase.
 
@@ -65,7 +67,7 @@ def quantise_file(
     check_rewritten(original, graph, data.samples)
     return quantise(
         graph, data, channel_block=channel_block, search=search, kept=kept, least_decibels=least_decibels,
-        counting=counting, notes=notes,
+        borders=borders, counting=counting, notes=notes,
     )  # fmt: skip
 
 

@@ -95,6 +95,7 @@ class Quantisation:
         accuracy: With labels.
         equalised: Tells whether channels were equalised.
         centred: Tells whether tensors were centred.
+        bordered: How many layers read a constant around their data, in place of zeros.
         kept: The nodes that stay in float.
         notes: Further facts, a line each.
         samples: Inputs by which the written file is checked.
@@ -107,6 +108,7 @@ class Quantisation:
     accuracy: ClassificationAccuracy | None
     equalised: bool
     centred: bool
+    bordered: int
     kept: tuple[KeptNode, ...]
     notes: tuple[str, ...]
     samples: tuple[Feeds, ...]
@@ -120,6 +122,7 @@ def quantise(
     search: bool = True,
     kept: Collection[str] = (),
     least_decibels: float | None = None,
+    borders: bool | None = None,
     counting: Counting = uncounted,
     notes: Sequence[str] = (),
 ) -> Quantisation:
@@ -132,6 +135,7 @@ def quantise(
         search: Improve the scales by their effect on the outputs.
         kept: Nodes that stay in float on the processor.
         least_decibels: Keep as few further layers in float as bring each output to so many decibels.
+        borders: Let padded convolutions read a constant around their data; None does so where decibels are few else.
         counting: Counts the work of each phase.
         notes: Facts to hand on.
 
@@ -149,7 +153,7 @@ def quantise(
     def made_of(given: OnnxGraph, floats: Collection[str]) -> _Int8Model:
         fitted = fit(
             given, samples, channel_block=channel_block, search=search, kept=floats, least_decibels=least_decibels,
-            counting=counting,
+            borders=borders, counting=counting,
         )  # fmt: skip
         return _int8_model(fitted, samples)
 
@@ -177,10 +181,11 @@ def _measured(
     agreement = compare(model, integers, compared, counting("comparing with ONNX Runtime", "nodes"))
     accuracy = measure_accuracy(source, model, integers, calibration, counting("measuring the accuracy", "samples"))
     in_float = _price(integers, (*fitted.kept, *floats))
-    facts = (*notes, *said)
+    bordered = sum(node.op == "pad" and node.attributes["value"] != 0 for node in integers.nodes)
     return Quantisation(
-        model, integers, costs, agreement, accuracy, fitted.equalised, fitted.centred, in_float, facts, compared
-    )
+        model=model, graph=integers, costs=costs, agreement=agreement, accuracy=accuracy, equalised=fitted.equalised,
+        centred=fitted.centred, bordered=bordered, kept=in_float, notes=(*notes, *said), samples=compared,
+    )  # fmt: skip
 
 
 def _require_layers(graph: OnnxGraph, kept: Collection[str]) -> None:

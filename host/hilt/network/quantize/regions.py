@@ -159,8 +159,15 @@ class _Finder:
             return bool(node.attributes.get("mode", "nearest") == "nearest")
         if node.op == "Pad":
             filled = any(value.dtype.kind == "f" and np.any(value != 0) for value in constants)
-            return node.attributes.get("mode", "constant") != "constant" or not filled
+            return node.attributes.get("mode", "constant") != "constant" or not filled or self._is_border(node)
         return not any(value.dtype.kind == "f" for value in constants) and self._plain_pool(node)
+
+    def _is_border(self, pad: OnnxNode) -> bool:
+        """Tell whether layers alone read a Pad with a constant: its value counts for the scale as the data's do."""
+        readers = self._consumers.get(pad.outputs[0], [])
+        return pad.outputs[0] not in self._graph.outputs and all(
+            self._is_layer(reader) and reader.inputs[0] == pad.outputs[0] for reader in readers
+        )
 
     def _plain_pool(self, node: OnnxNode) -> bool:
         """Tell whether a pool's windows are all whole and count alike."""

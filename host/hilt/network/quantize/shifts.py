@@ -72,6 +72,8 @@ def choose_shifts(
     statistics: Mapping[str, TensorStatistics],
     scales: Scales,
     weights_share: float = WEIGHTS_SHARES[0],
+    *,
+    borders: bool = False,
 ) -> dict[str, Shift]:
     """Return the shift of each tensor of a graph's int8 part; one that changes nothing where none serves.
 
@@ -81,8 +83,9 @@ def choose_shifts(
         statistics: Of the tensors of the int8 part.
         scales: Those of the graph as it is.
         weights_share: How much the error of weights counts beside that of tensors.
+        borders: Shift what padded convolutions read, too: a constant comes around their data.
     """
-    return _Chooser(graph, regions, statistics, scales, weights_share).choose()
+    return _Chooser(graph, regions, statistics, scales, weights_share, borders).choose()
 
 
 class _Chooser:
@@ -95,8 +98,9 @@ class _Chooser:
         statistics: Mapping[str, TensorStatistics],
         scales: Scales,
         weights_share: float,
+        borders: bool,
     ) -> None:
-        self._weights_share = weights_share
+        self._weights_share, self._borders = weights_share, borders
         self._graph, self._regions, self._statistics, self._scales = graph, regions, statistics, scales
         self._consumers, self._producers = graph.consumers(), graph.producers()
         self._layers = {id(layer.node): layer for layer in regions.layers}
@@ -165,7 +169,7 @@ class _Chooser:
     def _let_by(self, reader: OnnxNode, name: str) -> int:
         layer = self._layers.get(id(reader))
         if layer is not None:
-            return _BY_CHANNEL if name == layer.data and _reads_no_padding(reader) else _NONE
+            return self._let_by_layer(reader) if name == layer.data else _NONE
         if reader.outputs[0] in self._restored.get(name, ()):
             return _UNIFORM
         if reader.op == "Add" and self._is_residual(reader, name):
@@ -174,6 +178,14 @@ class _Chooser:
         if reader.op in POOLS and reader.outputs[0] in self._following:
             return further if self._share(reader) else _NONE
         return self._let_by_move(reader, further) if reader.outputs[0] in self._regions.moved else _NONE
+
+    def _let_by_layer(self, layer: OnnxNode) -> int:
+        """Return what a layer allows: its bias takes up what its data lack, but for the zeros of its padding."""
+        if layer.op == "Gemm":
+            return _BY_CHANNEL if _is_plain(layer) else _NONE
+        if layer.op != "Conv":
+            return _NONE
+        return (_UNIFORM if self._borders else _NONE) if is_padded(layer) else _BY_CHANNEL
 
     def _share(self, pool: OnnxNode) -> float:
         """Return the mean that an average makes of ones, 0 if it is not the same everywhere."""
@@ -432,13 +444,10 @@ def _steps(step: float, scalable: bool) -> dict[float, list[float]]:
     return found
 
 
-def _reads_no_padding(node: OnnxNode) -> bool:
-    """Tell whether a layer reads nothing but its data, so that its bias can take up what these lack."""
-    attributes = node.attributes
-    if node.op == "Gemm":
-        return _is_plain(node)
-    padded = any(attributes.get("pads", ())) or attributes.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID")
-    return node.op == "Conv" and not padded
+def is_padded(layer: OnnxNode) -> bool:
+    """Tell whether a layer reads zeros beside its data."""
+    attributes = layer.attributes
+    return any(attributes.get("pads", ())) or attributes.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID")
 
 
 def _is_plain(node: OnnxNode) -> bool:
