@@ -16,7 +16,6 @@ from syrupy.assertion import SnapshotAssertion
 
 from hilt.network.zoo import NETWORKS, make
 
-
 SLOW = ("resnet18", "resnet50")
 
 
