@@ -29,7 +29,9 @@ WORKLOADS = {
 }
 
 
-def compare(workload: Conv2d, accelerator: Accelerator, kind: SpaceKind, checks: Checks, count: int) -> int:
+def compare(
+    workload: Conv2d, accelerator: Accelerator, kind: SpaceKind, checks: Checks, count: int, longest: int = LONGEST
+) -> int:
     """Compare both lowerings of a sample of the space; return the number of programs."""
     space = space_for(workload, accelerator, orders=1 if kind == "ml2" else 4, kind=kind)
     indices = space.sample(count, np.random.default_rng(7))
@@ -40,7 +42,7 @@ def compare(workload: Conv2d, accelerator: Accelerator, kind: SpaceKind, checks:
             with pytest.raises(Rejected) as rejected:
                 lower_one(workload, knobs, accelerator, checks)
             assert str(rejected.value) == str(together)
-        elif len(together.instructions) <= LONGEST:
+        elif len(together.instructions) <= longest:
             alone = lower_one(workload, knobs, accelerator, checks)
             assert_same(alone, together)
             programs += 1
@@ -52,6 +54,11 @@ def assert_same(alone: Program, together: Program) -> None:
     assert np.array_equal(alone.uops, together.uops)
     assert [buffer.name for buffer in alone.buffers] == [buffer.name for buffer in together.buffers]
     assert alone.sha256 == together.sha256
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_a_few_programs_of_every_operator(name: str) -> None:
+    assert compare(load_workload(WORKLOADS[name]), PYNQ, "ml2", "compiler", 5, longest=600) > 0
 
 
 @pytest.mark.slow
