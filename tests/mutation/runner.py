@@ -102,6 +102,8 @@ def _run(folder: Path, tests: Sequence[str], recorder: LineRecorder | Stopwatch 
     status = 1
     try:
         os.setsid()
+        # A shell's background jobs ignore Ctrl-C, and tests send it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         nothing = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(nothing, descriptor)

@@ -31,10 +31,12 @@ class Table:
         return double(value)
 """
 TESTS = """
+import signal
 import small
 
 def test_clamp():
     assert small.clamp(9) == 7
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 def test_double():
     assert small.double(2) == 4
@@ -61,10 +63,11 @@ def test_any(number):
         drawn.write(f"{number}\\n")
 """
 PROGRAM = """
-import json, sys
+import json, signal, sys
 from pathlib import Path
 from tests.mutation.runner import Limits, first_failure, import_libraries, record_lines
 folder, limits = Path(sys.argv[1]), Limits(60.0, 60)
+signal.signal(signal.SIGINT, signal.SIG_IGN)
 import_libraries()
 found = {"recorded": [json.loads(line) for line in record_lines(folder, "test_small.py", limits).open()]}
 found["seconds"] = json.loads((folder / "seconds.json").read_text())
