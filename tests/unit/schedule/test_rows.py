@@ -89,6 +89,13 @@ def check_program(workload: Conv2d, knobs: dict[str, int], accelerator: Accelera
         assert drains(program, accelerator, queue_depth=1) and drains(program, accelerator, queue_depth=512)
 
 
+@pytest.mark.parametrize(("accelerator", "text"), CASES)
+def test_a_few_programs_are_as_counted(accelerator: Accelerator, text: str) -> None:
+    workload = load_convolution(text)
+    for knobs in accepted(workload, accelerator, 2, seed=8):
+        check_program(workload, knobs, accelerator)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("accelerator", "text"), CASES)
 def test_programs_are_exact_and_as_counted(accelerator: Accelerator, text: str) -> None:
