@@ -37,8 +37,11 @@ def _reduction(function: Callable[..., Any]) -> Callable[[Inputs, Attributes], A
 
 def _arg(function: Callable[..., Any]) -> Callable[[Inputs, Attributes], Any]:
     def apply(inputs: Inputs, attributes: Attributes) -> Any:
-        axis = attributes.get("axis", 0)
-        place = function(_first(inputs), axis=axis)
+        data, axis = _first(inputs), attributes.get("axis", 0)
+        if attributes.get("select_last_index", 0):
+            place = data.shape[axis] - 1 - function(np.flip(data, axis), axis=axis)
+        else:
+            place = function(data, axis=axis)
         return (np.expand_dims(place, axis) if attributes.get("keepdims", 1) else place).astype(np.int64)
 
     return apply

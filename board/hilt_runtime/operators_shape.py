@@ -188,7 +188,8 @@ def _shape(inputs: Inputs, attributes: Attributes) -> Any:
 def _one_hot(inputs: Inputs, attributes: Attributes) -> Any:
     depth = int(np.asarray(inputs[1]).ravel()[0])
     values = np.asarray(inputs[2])
-    places = np.asarray(inputs[0]) % depth
+    places = np.asarray(inputs[0])
+    places = np.where(places < 0, places + depth, places)  # one that is still outside is off everywhere
     hot = np.where(places[..., None] == np.arange(depth), values[1], values[0]).astype(values.dtype)
     return np.moveaxis(hot, -1, attributes.get("axis", -1))
 

@@ -182,6 +182,8 @@ def _arg(least: int) -> Plan:
     def plan(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
         data = inputs[0]
         _float32(data)
+        if attributes.get("select_last_index", 0):
+            raise NotNativeError("the last of several places")
         axis = attributes.get("axis", 0) % data.ndim
         outer, inner = (int(np.prod(part)) for part in (data.shape[:axis], data.shape[axis + 1 :]))
         shape = [1 if place == axis else size for place, size in enumerate(data.shape)]

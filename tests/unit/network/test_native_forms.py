@@ -236,6 +236,7 @@ REFUSED: dict[str, tuple[str, list[Any], dict[str, Any], tuple[int, ...]]] = {
     "places that are not int64, or no table (int32)": (
         "counted_sum", [np.zeros(1, np.int32), normal(2, 4)], {"rows": 1, "shape": [1, 4]}, (),
     ),
+    "the last of several places": ("ArgMax", [X], {"select_last_index": 1}, ()),
     "there is no native Bernoulli": ("Bernoulli", [X], {}, ()),
     "its form is not known: ": ("Transpose", [X], {"perm": [7.5]}, ()),
 }  # fmt: skip
