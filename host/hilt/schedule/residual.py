@@ -3,11 +3,13 @@
 When a tile's accumulators have been reset, its residual is loaded to the input buffer, piece by piece, and
 multiplied by an identity block of 2^min(r, 6); the rest of r shifts the accumulators left. The convolution
 accumulates on top. The residual lies in memory as the output does, so the tile's STOREs give the part of it that
-belongs to the tile. It costs one GEMM micro-op for each output element, and no pass over memory of its own.
+belongs to the tile. It costs one GEMM micro-op for each output element, and no pass over memory of its own. Each piece
+has a reset of its own, which the accelerator folds into the piece's GEMM: one of the whole tile would be executed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +24,7 @@ RESIDUAL, IDENTITY = "residual", "identity"
 LARGEST_SHIFT = 22
 """An identity of 2^6 and a left shift by 16 reach it; 2^7 is no int8."""
 _IDENTITY_SHIFT = 6
+_LOOPS = ("iter_out", "iter_in")
 
 
 def identity_block(shift: int, accelerator: Accelerator) -> NDArray[np.int8]:
@@ -66,7 +69,7 @@ def _places(code: Code, tiles: list[OutputTile], depth: int) -> tuple[list[int],
 
 @dataclass(frozen=True)
 class OutputTile:
-    """An output tile: the instructions that reset its accumulators, add its bias and store it."""
+    """An output tile: the instructions that reset its first accumulators, add its bias and store it."""
 
     reset: int
     bias: int
@@ -76,21 +79,22 @@ class OutputTile:
 
 
 def output_tiles(code: Code) -> list[OutputTile]:
-    """Return the tiles in order; each is reset once, and its bias added once."""
+    """Return the tiles in order; each is reset once, or piece by piece, and its bias added once."""
     records = code.records
-    resets = np.flatnonzero((records["opcode"] == Opcode.GEMM) & (records["reset"] == 1))
     is_alu = records["opcode"] == Opcode.ALU
     begins = np.flatnonzero(is_alu & (records["alu_opcode"] == AluOpcode.ADD) & (records["use_imm"] == 0))
     is_store = records["opcode"] == Opcode.STORE
     ends = np.append(begins[1:], len(records))
-    tiles = []
-    for reset, begin, end in zip(resets.tolist(), begins.tolist(), ends.tolist(), strict=True):
-        stores = begin + np.flatnonzero(is_store[begin:end])
-        whole = records[reset]
-        assert code.uops["dst"][whole["uop_bgn"]] == records["sram_base"][stores[0]], "tiles end in another order"
-        place = slice(int(stores[0]), int(stores[-1]) + 1)
-        tiles.append(OutputTile(reset, begin, place, int(whole["iter_out"]), int(whole["iter_in"])))
-    return tiles
+    stores = [begin + np.flatnonzero(is_store[begin:end]) for begin, end in zip(begins, ends, strict=True)]
+    places = [int(records["sram_base"][own[0]]) for own in stores]
+    resets = np.flatnonzero((records["opcode"] == Opcode.GEMM) & (records["reset"] == 1))
+    cleared = code.uops["dst"][records["uop_bgn"][resets]]
+    resets, cleared = resets[np.isin(cleared, places)], cleared[np.isin(cleared, places)]
+    assert cleared.tolist() == places, "tiles end in another order"
+    return [
+        OutputTile(reset, begin, slice(int(own[0]), int(own[-1]) + 1), *(int(records[reset][loop]) for loop in _LOOPS))
+        for reset, begin, own in zip(resets.tolist(), begins.tolist(), stores, strict=True)
+    ]
 
 
 class _Adder:
@@ -109,11 +113,19 @@ class _Adder:
 
     def add(self, tile: OutputTile) -> None:
         """Write the code up to a tile's reset, and its residual."""
-        self._copy(tile.reset + 1)
-        for store in self._code.records[tile.stores]:
-            rows = max(1, self._size // int(store["x_size"]))
-            for first in range(0, int(store["y_size"]), rows):
-                self._piece(store, first, min(rows, int(store["y_size"]) - first))
+        pieces = list(self._pieces_of(self._code.records[tile.stores]))
+        self._copy(tile.reset + (len(pieces) == 1))
+        self._done = tile.reset + 1
+        for store, first, rows in pieces:
+            source = self._sources[self._turn % len(self._sources)]
+            self._turn += 1
+            target = int(store["sram_base"]) + first * int(store["x_size"])
+            number = len(self._code.uops) + self.numbers.setdefault((target, source), len(self.numbers))
+            elements = rows * int(store["x_size"])
+            if len(pieces) > 1:
+                self._emit(_gemm(number, elements, reset=1), -1)
+            self._emit(_load_piece(store, first, rows, source), self._names.index(RESIDUAL))
+            self._emit(_gemm(number, elements, src_factor_in=1), -1)
         if self._shift > _IDENTITY_SHIFT:
             self._emit(self._left_shift(tile), -1)
 
@@ -127,22 +139,12 @@ class _Adder:
         records["x_size"][loads_uops] = len(all_uops)
         return Code(records, owners, self._names, all_uops)
 
-    def _piece(self, store: np.void, first: int, rows: int) -> None:
-        """Load `rows` rows of the residual at the addresses of a STORE and add them to their accumulators."""
-        source = self._sources[self._turn % len(self._sources)]
-        self._turn += 1
-        target = int(store["sram_base"]) + first * int(store["x_size"])
-        load = np.array([store])
-        load["opcode"], load["memory_type"], load["sram_base"] = Opcode.LOAD, MemoryType.INP, source
-        load["dram_base"] = int(store["dram_base"]) + first * int(store["x_stride"])
-        load["y_size"] = rows
-        self._emit(load, self._names.index(RESIDUAL))
-        number = len(self._code.uops) + self.numbers.setdefault((target, source), len(self.numbers))
-        gemm = np.zeros(1, dtype=INSTRUCTION)
-        gemm["opcode"], gemm["uop_bgn"], gemm["uop_end"] = Opcode.GEMM, number, number + 1
-        gemm["iter_out"], gemm["iter_in"] = 1, rows * int(store["x_size"])
-        gemm["dst_factor_in"] = gemm["src_factor_in"] = 1
-        self._emit(gemm, -1)
+    def _pieces_of(self, stores: NDArray[np.void]) -> Iterator[tuple[np.void, int, int]]:
+        """Yield rows that fit the room: their STORE, the first of its rows, how many."""
+        for store in stores:
+            rows = max(1, self._size // int(store["x_size"]))
+            for first in range(0, int(store["y_size"]), rows):
+                yield store, first, min(rows, int(store["y_size"]) - first)
 
     def _left_shift(self, tile: OutputTile) -> NDArray[np.void]:
         shift = np.array([self._code.records[tile.reset]])
@@ -158,6 +160,24 @@ class _Adder:
     def _emit(self, records: NDArray[np.void], owner: int) -> None:
         self._pieces.append(records)
         self._owners.append(np.full(len(records), owner))
+
+
+def _load_piece(store: np.void, first: int, rows: int, place: int) -> NDArray[np.void]:
+    """Return the LOAD of rows of the residual at the addresses of a STORE."""
+    load = np.array([store])
+    load["opcode"], load["memory_type"], load["sram_base"] = Opcode.LOAD, MemoryType.INP, place
+    load["dram_base"] = int(store["dram_base"]) + first * int(store["x_stride"])
+    load["y_size"] = rows
+    return load
+
+
+def _gemm(number: int, elements: int, **more: int) -> NDArray[np.void]:
+    """Return a GEMM over neighbouring accumulators, from the destination of a micro-op on."""
+    gemm = np.zeros(1, dtype=INSTRUCTION)
+    fields = {"uop_bgn": number, "uop_end": number + 1, "iter_out": 1, "iter_in": elements, "dst_factor_in": 1}
+    for name, value in {"opcode": Opcode.GEMM, **fields, **more}.items():
+        gemm[name] = value
+    return gemm
 
 
 def _load_identity(place: int) -> NDArray[np.void]:
