@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hilt.network.pool_tiles import PoolingLayer, PoolTile, PoolWriter
+from hilt.network.pool_tiles import PoolingLayer, PoolTile, PoolWriter, inside
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import AluOpcode, Opcode
 
@@ -111,9 +111,9 @@ class MaxPoolWriter(PoolWriter):
         positions = [(row, column) for row in range(high) for column in range(wide)]
         positions.sort(key=lambda position: not self._is_own(*position))
         for row, column in positions:
-            first, end = _inside(row - top, stride, pool.size[0], pool.out[0])
+            first, end = inside(row - top, stride, pool.size[0], pool.out[0])
             rows = max(first, tile.row), min(end, tile.row + tile.rows)
-            columns = _inside(column - left, pool.stride[1], pool.size[1], pool.out[1])
+            columns = inside(column - left, pool.stride[1], pool.size[1], pool.out[1])
             if rows[0] < rows[1] and columns[0] < columns[1]:
                 for begin, behind in self._turns(row + rows[0] * stride, row + rows[1] * stride, stride):
                     taken = (begin - row) // stride - tile.row, (behind - row) // stride - tile.row
@@ -141,9 +141,3 @@ class MaxPoolWriter(PoolWriter):
         residue = taken.column % pool.stride[1] * self._step
         place = source % self._ring * self._row + residue + column + taken.column // pool.stride[1]
         return self.begin(tile.number) + row * pool.out[1] + column, place
-
-
-def _inside(shift: int, stride: int, size: int, outputs: int) -> tuple[int, int]:
-    """Return the first output whose element at output * stride + shift is in the input, and the one behind the last."""
-    first = -(-max(-shift, 0) // stride)
-    return first, min(outputs, (size - 1 - shift) // stride + 1)

@@ -8,9 +8,10 @@ from hilt.network.lower_average_pool import AveragePoolWriter
 from hilt.network.lower_depthwise import DepthwiseWriter
 from hilt.network.lower_gate import GateWriter
 from hilt.network.lower_max_pool import MaxPoolWriter
+from hilt.network.lower_max_pool_in_place import InPlaceMaxPoolWriter
 from hilt.network.lower_product import MulWriter
 from hilt.network.lower_upsample import UpsampleWriter, Upsampling, upsample_knobs
-from hilt.network.pool_tiles import PoolingLayer
+from hilt.network.pool_tiles import PoolingLayer, own_position
 from hilt.network.product_tiles import Product, product_knobs
 from hilt.network.tile_writer import TileWriter
 from hilt.network.window_tiles import Depthwise
@@ -26,8 +27,8 @@ _MOST_ROWS = 32
 def tile_knobs(work: Tiled) -> list[dict[str, int]]:
     """Return the schedules: sizes of a tile.
 
-    They are output rows of a plane, or for an average and a depthwise convolution the planes that a tile has whole; for
-    others see `product_knobs` and `upsample_knobs`.
+    They are output rows of a plane, of a maximum in place too where it can, or for an average and a depthwise
+    convolution the planes that a tile has whole; for others see `product_knobs` and `upsample_knobs`.
     """
     if isinstance(work, Upsampling):
         return upsample_knobs(work)
@@ -35,7 +36,7 @@ def tile_knobs(work: Tiled) -> list[dict[str, int]]:
         return product_knobs(work)
     rows = [{"rows": rows} for rows in range(1, min(work.out[0], _MOST_ROWS) + 1)]
     if isinstance(work, PoolingLayer) and work.averaging is None:
-        return rows
+        return rows if own_position(work) is None else [*rows, *({**knobs, "in_place": 1} for knobs in rows)]
     counts = sorted({-(-work.planes // parts) for parts in range(1, work.planes)} - {1})
     return [*rows, *({"rows": work.out[0], "planes": count} for count in counts)]
 
@@ -68,5 +69,6 @@ def _writer(work: Tiled, knobs: Mapping[str, int], accelerator: Accelerator) -> 
     if isinstance(work, Depthwise):
         return DepthwiseWriter(work, knobs["rows"], knobs.get("planes", 1), accelerator)
     if work.averaging is None:
-        return MaxPoolWriter(work, knobs["rows"], accelerator)
+        of_maxima = InPlaceMaxPoolWriter if knobs.get("in_place") else MaxPoolWriter
+        return of_maxima(work, knobs["rows"], accelerator)
     return AveragePoolWriter(work, work.averaging, knobs["rows"], knobs.get("planes", 1), accelerator)

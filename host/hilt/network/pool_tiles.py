@@ -60,7 +60,39 @@ class PoolingLayer:
         """Micro-ops that no schedule saves: a lower bound of the cycles."""
         taps = self.kernel[0] * self.kernel[1]
         copied = 0 if self.averaging else self.size[0] * self.size[1]
-        return self.planes * (copied + taps * self.out[0] * self.out[1])
+        own = None if self.averaging else own_position(self)
+        if own is None:
+            return self.planes * (copied + taps * self.out[0] * self.out[1])
+        rows, columns = (
+            sum(self._taken(axis, place) for place in range(self.kernel[axis]) if place != own[axis]) for axis in (0, 1)
+        )
+        return self.planes * (copied + min(self.size[0], self.high) * columns + rows * self.out[1])
+
+    def _taken(self, axis: int, place: int) -> int:
+        """Return the outputs of a column (axis 0) or row whose window's row or column `place` is in the input."""
+        first, end = inside(place - self.pads[axis], self.stride[axis], self.size[axis], self.out[axis])
+        return max(0, end - first)
+
+
+def inside(shift: int, stride: int, size: int, outputs: int) -> tuple[int, int]:
+    """Return the first output whose element at output * stride + shift is in the input, and the one behind the last."""
+    first = -(-max(-shift, 0) // stride)
+    return first, min(outputs, (size - 1 - shift) // stride + 1)
+
+
+def own_position(pool: PoolingLayer) -> tuple[int, int] | None:
+    """Return a row and a column of the window that lie in no other window and always in the input, if there are any."""
+    found = []
+    for axis in (0, 1):
+        kernel, stride, outputs = pool.kernel[axis], pool.stride[axis], pool.out[axis]
+        places = range(max(kernel - stride, 0), min(kernel, stride))
+        own = [
+            place
+            for place in places
+            if inside(place - pool.pads[axis], stride, pool.size[axis], outputs) == (0, outputs)
+        ]
+        found += own[:1]
+    return (found[0], found[1]) if len(found) == 2 else None
 
 
 @dataclass(frozen=True)
@@ -88,6 +120,9 @@ class PoolWriter(TileWriter):
         Rejected: A tile does not fit the accelerator.
     """
 
+    outputs = 2
+    """Places in the accumulators for a tile's output, behind what it takes beside."""
+
     def __init__(self, pool: PoolingLayer, rows: int, planes: int, accelerator: Accelerator, copied: int) -> None:
         super().__init__(accelerator)
         self.pool, self.rows, self.planes, self.copied = pool, rows, planes, copied
@@ -98,10 +133,11 @@ class PoolWriter(TileWriter):
         """Output elements of a tile."""
         self.tiles = -(-pool.planes // planes) * -(-pool.out[0] // rows)
         self.places = min(2, self.tiles, parameters.inp_depth // (planes * self.box))
-        if not self.places or copied + 2 * self.made > parameters.acc_depth:
+        accumulators = copied + self.outputs * self.made
+        if not self.places or accumulators > parameters.acc_depth:
             raise Rejected(
                 "acc_overflow",
-                f"a tile of {rows} rows takes {planes * self.box} input and {copied + 2 * self.made} accumulators",
+                f"a tile of {rows} rows takes {planes * self.box} input and {accumulators} accumulators",
             )
         if max(pool.pads) > _PADS or max(planes * self.box, copied, pool.wide) >= FIELD:
             raise Rejected("field_overflow", f"a tile of {rows} rows has more elements than an instruction counts")

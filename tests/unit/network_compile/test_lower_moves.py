@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from hilt.network.layers import TiledLayer, layer_of
 from hilt.network.lower_tiles import Tiled, lower_tiles, tile_knobs
 from hilt.network.lower_upsample import Upsampling
-from hilt.network.pool_tiles import PoolingLayer
+from hilt.network.pool_tiles import PoolingLayer, own_position
 from hilt.network.reference import evaluate
 from hilt.schedule.fused import alone
 from hilt.schedule.residual import IDENTITY, identity_block
 from hilt.simulator.build import build
 from hilt.simulator.device import DeviceStatus
 from hilt.simulator.program_run import run_program
+from hilt.vta.isa import Opcode
 
 from .graphs import Builder, target
 
@@ -48,6 +49,9 @@ def _out(work: Tiled) -> tuple[int, int]:
     [
         ((2, 2), (2, 2), (0, 0, 0, 0), (8, 8)),
         ((3, 3), (2, 2), (1, 1, 1, 1), (8, 9)),
+        ((3, 3), (2, 2), (0, 0, 1, 1), (12, 8)),
+        ((4, 2), (3, 2), (1, 0, 1, 1), (13, 9)),
+        ((1, 3), (2, 2), (0, 1, 0, 0), (6, 7)),
         ((5, 5), (1, 1), (2, 2, 2, 2), (10, 10)),
         ((5, 3), (1, 1), (4, 2, 0, 0), (6, 7)),
         ((13, 13), (1, 1), (6, 6, 6, 6), (5, 4)),
@@ -66,6 +70,32 @@ def test_max_pooling_of_negative_values_leaves_the_padding_out(
     expected = evaluate(graph, {"x": data})["pool.y"]
     for knobs in tile_knobs(layer.work):
         assert np.array_equal(_alone(layer.work, knobs, data), expected), knobs
+
+
+def test_windows_that_overlap_by_less_than_a_stride_are_pooled_rows_first() -> None:
+    """Of a window of 3 x 3 every row of the input takes two maxima, and every output two more."""
+    pool = PoolingLayer(1, (57, 112), (3, 3), (2, 2), (0, 1), (28, 56))
+    assert own_position(pool) == (1, 1)
+    code = lower_tiles(pool, {"rows": 2, "in_place": 1}, target().accelerator)
+    maxima = code.records[code.records["opcode"] == Opcode.ALU]
+    taken = int((maxima["iter_out"].astype(np.int64) * maxima["iter_in"]).sum())
+    assert taken == 57 * (56 + 55) + 28 * 2 * 56
+    assert pool.micro_ops == 57 * 112 + taken
+    assert not (code.added_by_alu & code.multiplied).any()  # in a chain their sources move apart
+
+
+@pytest.mark.parametrize(
+    ("kernel", "stride", "pads", "size", "out"),
+    [
+        ((3, 3), (1, 1), (1, 1), (8, 8), (8, 8)),  # each element lies in several windows
+        ((2, 2), (2, 2), (1, 0), (6, 8), (4, 4)),  # the padding has a row of the first window, and one of the last
+        ((3, 3), (2, 1), (1, 1), (9, 8), (5, 8)),
+    ],
+)
+def test_other_windows_have_no_position_of_their_own(
+    kernel: tuple[int, int], stride: tuple[int, int], pads: tuple[int, int], size: tuple[int, int], out: tuple[int, int]
+) -> None:
+    assert own_position(PoolingLayer(1, size, kernel, stride, pads, out)) is None
 
 
 def test_every_schedule_of_an_upsampling_is_right() -> None:
