@@ -3,7 +3,8 @@
 A tensor of H rows lies in memory as `lanes` images of ceil(H / lanes) rows. A layer is lowered as one of `lanes`
 images, each as high as the rows that a band reads, and `with_bands` makes its LOADs of input bring each lane the rows
 of the image that it needs, of whatever band they are: a LOAD for the rows that most lanes find in their own band, and
-one for each run of rows that comes from another band, or is outside of the image.
+one for each run of rows that comes from another band, or is outside of the image. Planes that are brought whole, one
+behind another, come by one LOAD.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from numpy.typing import NDArray
 
 from hilt.schedule.checks import Rejected
 from hilt.schedule.code import Code
-from hilt.vta.isa import MemoryType, Opcode
+from hilt.vta.isa import LANES, MemoryType, Opcode
 
 _SHIFTS = {0: 0, 1: 1, 2: 2, -1: 3}
 """The field of a LOAD by the lanes between a lane and its source."""
 _MOST_PADS = 15
+_FARTHEST = 1 << 16
+"""Elements between two rows of a LOAD that it cannot count."""
 _THERE = "there"
 """The need of a lane for a row that a LOAD has brought."""
 Source = tuple[int, int]
@@ -144,7 +147,7 @@ class _Loads:
             raise Rejected("bands", "a tile whose input is padding alone")
         for rows in self._planes():
             self._bring(rows)
-        return self._made
+        return _joined(self._made)
 
     def _planes(self) -> Iterator[_Rows]:
         """Yield the rows of each plane, pads above and below included."""
@@ -230,3 +233,47 @@ class _Loads:
             zeros["sram_base"] += (begin - first) * wide
             zeros["y_pad_0"] = min(_MOST_PADS, end - begin)
             self._made.append(zeros)
+
+
+def _joined(loads: list[NDArray[np.void]]) -> list[NDArray[np.void]]:
+    """Return LOADs of which those that bring equal runs, at equal distances, one behind another, are one."""
+    made: list[NDArray[np.void]] = []
+    group: list[NDArray[np.void]] = []
+    for load in loads:
+        if group and not _continues(group, load):
+            made.append(_as_one(group))
+            group = []
+        group.append(load)
+    return [*made, *([_as_one(group)] if group else [])]
+
+
+def _continues(group: list[NDArray[np.void]], load: NDArray[np.void]) -> bool:
+    """Return whether a LOAD brings the same lanes a run as long as each of a group's, at the next place."""
+    before, run = group[-1], _run(load)
+    if not run or run != _run(before) or any(load[name][0] != before[name][0] for name in LANES):
+        return False
+    apart = _distance(before, load, "dram_base")
+    if len(group) > 1 and apart != _distance(group[0], group[1], "dram_base"):
+        return False
+    return _distance(before, load, "sram_base") == run and 0 < apart < _FARTHEST
+
+
+def _distance(one: NDArray[np.void], two: NDArray[np.void], name: str) -> int:
+    return int(two[name][0]) - int(one[name][0])
+
+
+def _run(load: NDArray[np.void]) -> int:
+    """Return the elements of a LOAD's data, where they lie one behind another and it has no pads, else 0."""
+    pads = sum(int(load[name][0]) for name in ("y_pad_0", "y_pad_1", "x_pad_0", "x_pad_1"))
+    high, wide = int(load["y_size"][0]), int(load["x_size"][0])
+    return high * wide if not pads and (high == 1 or int(load["x_stride"][0]) == wide) else 0
+
+
+def _as_one(group: list[NDArray[np.void]]) -> NDArray[np.void]:
+    """Return one LOAD of all runs of a group, each a row of it."""
+    if len(group) == 1:
+        return group[0]
+    load = group[0].copy()
+    load["y_size"], load["x_size"] = len(group), _run(group[0])
+    load["x_stride"] = _distance(group[0], group[1], "dram_base")
+    return load

@@ -293,6 +293,23 @@ def test_a_tile_at_the_edge_of_a_band_takes_a_load_more() -> None:
     assert loads(layer) * 4 == loads(replace(layer, bands=None)) * 6
 
 
+@pytest.mark.parametrize(("shape", "kernel", "run"), [((64, 1, 1), 1, 1), ((64, 6, 5), 1, 15), ((64, 6, 5), 3, 0)])
+def test_planes_that_lie_one_behind_another_come_by_one_load(
+    shape: tuple[int, int, int], kernel: int, run: int
+) -> None:
+    """Of 8 planes of input, of which a tile has all rows: each is a row of the LOAD, unless it needs other bands."""
+    graph = convolution(shape, 16, kernel, padding=kernel // 2)
+    layer = banded(graph, graph.nodes[-1], TWO)
+    assert isinstance(layer, VtaLayer)
+    whole = {"tile_h": layer.workload.out_height, "tile_w": layer.workload.out_width, "tile_ci": 8, "tile_co": 1}
+    knobs = {"tile_b": 1, "oc_nthread": 1, "h_nthread": 1, "loop_order": 1} | whole
+    code = layer_code(layer, knobs, TWO)
+    inputs = code.buffers == code.names.index("inp")
+    loads = code.records[inputs & (code.records["opcode"] == Opcode.LOAD)]
+    sizes = set(zip(loads["y_size"].tolist(), loads["x_size"].tolist(), loads["x_stride"].tolist(), strict=True))
+    assert sizes == {(8, run, run)} if run else all(high <= 6 for high, _, _ in sizes)
+
+
 def test_lanes_hold_bands_where_the_user_wants_latency() -> None:
     graph = residual_network(3).graph("dense9.y")
     images = replace(aim(TWO), bands=False)
