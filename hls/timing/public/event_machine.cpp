@@ -65,15 +65,17 @@ double touch(Level2Cache &cache, const Instruction &instruction) {
 
 }  // namespace
 
-vta_machine_result EventMachine::run(const uint8_t *instructions, uint32_t count, vta_machine_span *timeline) {
+vta_machine_result EventMachine::run(const vta_machine_parameters &costs, vta_machine_span *timeline) {
   vta_machine_result result{};
-  decode_all(instructions, count);
+  costs_ = costs;
+  follow_cache();
   measure(result);
   execute(result, timeline);
   return result;
 }
 
-void EventMachine::decode_all(const uint8_t *instructions, uint32_t count) {
+void EventMachine::load(const uint8_t *instructions, uint32_t count) {
+  followed_ = false;
   program_.resize(count);
   stage_of_.resize(count);
   for (uint32_t n = 0; n < count; ++n) {
@@ -85,20 +87,29 @@ void EventMachine::decode_all(const uint8_t *instructions, uint32_t count) {
   }
 }
 
-// Each instruction's duration. A program is measured many times over, so the cache holds what the run before left.
-void EventMachine::measure(vta_machine_result &result) {
-  Level2Cache cache(costs_.cache_bytes);
+// The bytes that miss: by the order of the program, whatever the other costs are. A program is measured many times over,
+// so the cache holds what the run before left.
+void EventMachine::follow_cache() {
+  if (followed_ && cache_bytes_ == costs_.cache_bytes && store_allocates_ == costs_.store_allocates) return;
+  followed_ = true;
+  cache_bytes_ = costs_.cache_bytes;
+  store_allocates_ = costs_.store_allocates;
+  Level2Cache cache(cache_bytes_);
   cover(cache, program_);
-  if (costs_.cache_bytes > 0)
-    for (const Instruction &instruction : program_)
-      if (caches(instruction)) touch(cache, instruction);
+  missed_.assign(program_.size(), 0);
+  for (int turn = cache_bytes_ > 0 ? 0 : 1; turn < 2; ++turn)
+    for (size_t n = 0; n < program_.size(); ++n)
+      if (caches(program_[n])) missed_[n] = touch(cache, program_[n]);
+}
+
+// Each instruction's duration.
+void EventMachine::measure(vta_machine_result &result) {
   duration_.resize(program_.size());
   for (size_t n = 0; n < program_.size(); ++n) {
     const Instruction &instruction = program_[n];
     double cycles = costs_.instruction;
     if (instruction.opcode == kLoad || instruction.opcode == kStore) {
-      const double missed = caches(instruction) ? touch(cache, instruction) : 0;
-      cycles += transfer_cycles(instruction, missed, result);
+      cycles += transfer_cycles(instruction, missed_[n], result);
     } else if (instruction.opcode == kGemm || instruction.opcode == kAlu) {
       cycles += nest_cycles(instruction, result);
     }

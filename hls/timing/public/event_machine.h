@@ -16,10 +16,11 @@ namespace vta {
 
 class EventMachine {
  public:
-  explicit EventMachine(const vta_machine_parameters &parameters) : costs_(parameters) {}
+  // Takes the program of the runs that follow.
+  void load(const uint8_t *instructions, uint32_t count);
 
   // `timeline`: null, or a place for every instruction.
-  vta_machine_result run(const uint8_t *instructions, uint32_t count, vta_machine_span *timeline);
+  vta_machine_result run(const vta_machine_parameters &costs, vta_machine_span *timeline);
 
  private:
   enum StageNumber : uint32_t { kLoadStage = 0, kComputeStage = 1, kStoreStage = 2, kStages = 3 };
@@ -41,7 +42,7 @@ class EventMachine {
     bool idle() const { return started.size() == steps.size(); }
   };
 
-  void decode_all(const uint8_t *instructions, uint32_t count);
+  void follow_cache();
   void measure(vta_machine_result &result);
   bool caches(const Instruction &instruction) const;
   double transfer_cycles(const Instruction &instruction, double missed, vta_machine_result &result) const;
@@ -50,9 +51,12 @@ class EventMachine {
   bool route();
   bool advance(StageNumber number, vta_machine_span *timeline);
 
-  vta_machine_parameters costs_;
+  vta_machine_parameters costs_{};
   std::vector<Instruction> program_;
   std::vector<StageNumber> stage_of_;
+  std::vector<double> missed_;  // bytes of each instruction, with the cache below
+  bool followed_ = false;
+  double cache_bytes_ = 0, store_allocates_ = 0;
   std::vector<double> duration_;
   std::vector<double> delivered_;  // by fetch, of those routed so far
   Stage stages_[kStages];

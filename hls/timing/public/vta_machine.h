@@ -70,6 +70,13 @@ int vta_machine_predict(uint64_t count, const uint8_t *instructions, const uint6
                         const vta_machine_parameters *parameters, vta_machine_result *results,
                         vta_machine_span *timeline);
 
+/* The same programs on `machines` parameter sets: results[n * machines + m] is program n on machine m. A program is
+ * decoded once, and its cache followed once for machines in a row that have the same cache. `timeline` keeps the last
+ * machine's. */
+int vta_machine_compare(uint64_t count, const uint8_t *instructions, const uint64_t *offset, uint64_t machines,
+                        const vta_machine_parameters *parameters, vta_machine_result *results,
+                        vta_machine_span *timeline);
+
 #ifdef __cplusplus
 }
 #endif

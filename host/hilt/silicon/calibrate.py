@@ -1,22 +1,23 @@
 """The machine of a user's own bitstream, from the user's own measurements: most probable costs, and honest errors.
 
-Each cost of the machine model is free within its prior: a clock beside the stated one, the bus, the memory behind it,
-rows of LOAD and STORE, initiation intervals of GEMM and ALU. A search begins at each machine that ships, and the most
-probable end is kept. The error is that of fits which never saw the workload.
+A bitstream is taken as a relative of a machine that ships: most of its costs are that machine's, and some differ
+(hilt.silicon.changed_costs). A search begins at each shipped machine, with and without a cache, with rows that overlap
+and without. The error is that of fits which never saw the workload.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from hilt.silicon.changed_costs import mean_costs, robust_weights
 from hilt.silicon.fitted_machine import FittedMachine
-from hilt.simulator.builds import NEWER, shipped_builds
+from hilt.silicon.relatives import Relative, relatives
 from hilt.simulator.machine import EventMachine, MachineParameters, MachineStatus
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.program import Program
@@ -32,44 +33,19 @@ _FEW = 12
 _ERROR = 0.01
 """Deviation of a measurement from the model, as a logarithm."""
 _STEPS = 30
-_REFIT_STEPS = 12
+"""Most steps of a search."""
+_COMPARED, _FARTHER = 4, 8.0
+"""Most starts that are compared by all choices of changed costs, and their losses beyond the least."""
 _STEP = 1e-3
 _FARTHEST = 4.0
 """Deviations of the prior that a cost may be away from its start."""
 _MOST_FOLDS = 5
-_CALL_SECONDS, _CALL_DEVIATION = 1e-5, 1.5
-"""Time around a program: writing registers and reading a clock."""
+_NEVER = 50.0
+"""Error of a program that never ends, as a logarithm."""
 
 
 class TooFewMeasurementsError(ValueError):
     """A fit needs more measurements."""
-
-
-@dataclass(frozen=True)
-class _Cost:
-    """A free cost: the parameters that it sets, the least start in their unit, its deviation as a logarithm."""
-
-    parameters: tuple[str, ...]
-    least: float
-    deviation: float
-
-
-_COSTS = (
-    _Cost(("hit_bytes", "store_bytes"), 1.0, 0.5),
-    _Cost(("miss_bytes",), 0.5, 0.5),
-    _Cost(("cache_bytes",), 65536.0, 0.15),  # the part's data sheet says its size
-    _Cost(("load_start", "store_start"), 3.0, 1.0),
-    _Cost(("load_row",), 3.0, 0.7),
-    _Cost(("store_row",), 3.0, 0.7),
-    _Cost(("pad_element",), 0.5, 0.8),
-    _Cost(("gemm_iteration", "reset_iteration"), 0.5, 1.2),
-    _Cost(("gemm_micro_op",), 0.5, 0.5),
-    _Cost(("alu_iteration",), 0.3, 1.0),
-    _Cost(("alu_micro_op",), 0.5, 1.2),
-    _Cost(("instruction",), 2.0, 1.0),
-)
-_CLOCK_DEVIATION = 0.35
-"""Prior deviation of the logarithm of the true clock over the stated one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,55 +55,6 @@ class Measurement:
     workload: str
     program: Program
     seconds: float
-
-
-@dataclass(frozen=True, eq=False)
-class _Start:
-    """A search's start: a shipped machine, whose prior the free costs (d,) have as logarithms."""
-
-    name: str
-    base: MachineParameters
-    mean: Floats
-    deviation: Floats
-
-    def machine(self, point: Floats) -> tuple[MachineParameters, float]:
-        """Return the machine at a point (d,) in deviations, in cycles of the stated clock, and seconds a call."""
-        values = np.exp(self.mean + self.deviation * point)
-        clock, call = values[-2:]
-        costs = {name: float(value) for cost, value in zip(_COSTS, values, strict=False) for name in cost.parameters}
-        costs["miss_bytes"] = min(costs["miss_bytes"], costs["hit_bytes"])
-        if not self.base.cache_bytes:
-            costs["cache_bytes"] = 0.0
-        return _at_clock(replace(self.base, **costs), float(clock)), float(call)
-
-
-def _starts(accelerator: Accelerator) -> list[_Start]:
-    """Return the starts: each shipped machine, and the newer public build with a DMA whose rows overlap."""
-    machines = shipped_builds().machines
-    kinds = [*machines.items(), (NEWER, replace(machines[NEWER], rows_overlap=1.0))]
-    return [_start(name, base, accelerator) for name, base in kinds]
-
-
-def _start(name: str, base: MachineParameters, accelerator: Accelerator) -> _Start:
-    """Return the start at a shipped machine, with the bus of this bitstream."""
-    wider = accelerator.bus_bits / 64
-    base = replace(base, hit_bytes=base.hit_bytes * wider, store_bytes=base.store_bytes * wider)
-    costs = [max(getattr(base, cost.parameters[0]), cost.least) for cost in _COSTS]
-    mean = np.log([*costs, 1.0, _CALL_SECONDS])
-    deviation = np.array([*(cost.deviation for cost in _COSTS), _CLOCK_DEVIATION, _CALL_DEVIATION])
-    return _Start(name, base, mean, deviation)
-
-
-def _at_clock(machine: MachineParameters, factor: float) -> MachineParameters:
-    """Return a machine at `factor` times the stated clock in cycles of the stated one."""
-    kept = ("rows_overlap", "store_allocates", "cache_bytes")
-    rates = ("hit_bytes", "miss_bytes", "store_bytes")
-    values = {
-        name: value * factor if name in rates else value / factor
-        for name, value in vars(machine).items()
-        if name not in kept
-    }
-    return replace(machine, **values)
 
 
 def calibrate(
@@ -147,11 +74,11 @@ def calibrate(
     if len(measurements) < FEWEST:
         raise TooFewMeasurementsError(f"{len(measurements)} measurements; a fit needs {FEWEST}")
     measurements = [measurements[place] for place in _evenly(len(measurements))]
-    starts = _starts(accelerator)
+    starts = relatives(accelerator)
     few = len(measurements) < _FEW
     searched = _counted(on_search, len(starts) + _refits(measurements) * (len(starts) if few else 1))
-    start, point = _best(starts, measurements, accelerator, _STEPS, searched)
-    machine, call = start.machine(point)
+    start, costs = _best(starts, measurements, accelerator, searched)
+    machine, call = start.machine(costs)
     plausible = starts if few else [start]
     return FittedMachine(
         machine,
@@ -193,50 +120,94 @@ def _counted(report: Callable[[int, int], None] | None, count: int) -> Callable[
 
 
 def _best(
-    starts: Sequence[_Start],
+    starts: Sequence[Relative],
     measurements: Sequence[Measurement],
     accelerator: Accelerator,
-    steps: int,
     searched: Callable[[], None],
-) -> tuple[_Start, Floats]:
-    """Return the start with the most probable end, and that end (d,)."""
+) -> tuple[Relative, Floats]:
+    """Return the start with the most evident costs, and the logarithms (d,) of these.
+
+    Costs that all may differ can be explained by costs far from those of few that differ, so the choices of changed
+    costs are weighed around the start as well.
+    """
     ends = []
     for start in starts:
-        ends.append(_search(start, measurements, accelerator, steps))
+        fit = _Fit(start, measurements, accelerator)
+        ends.append((*fit.search(), fit))
         searched()
-    best = min(range(len(ends)), key=lambda place: ends[place][0])
-    return starts[best], ends[best][1]
+    ends.sort(key=lambda end: end[0])
+    compared = [end for end in ends[:_COMPARED] if end[0] <= ends[0][0] + _FARTHER]
+    near = [(fit, costs) for _, end, fit in compared for costs in (fit.start.prior.means, end)]
+    found = [(*fit.mean(costs), fit.start) for fit, costs in near]
+    _, costs, start = max(found, key=lambda end: end[0])
+    return start, costs
 
 
-def _search(
-    start: _Start, measurements: Sequence[Measurement], accelerator: Accelerator, steps: int
-) -> tuple[float, Floats]:
-    """Return the loss and the point (d,) in deviations of the most probable machine."""
+class _Fit:
+    """The search for the costs of one start's relative; logarithms (d,) stand for machines."""
 
-    def residuals(point: Floats) -> Floats:
-        errors = log_errors(measurements, *start.machine(point), accelerator)
-        return np.concatenate((_robust(np.nan_to_num(errors, posinf=50.0) / _ERROR), point))
+    def __init__(self, start: Relative, measurements: Sequence[Measurement], accelerator: Accelerator) -> None:
+        self.start = start
+        self._library = _library(accelerator)
+        self._programs = [item.program for item in measurements]
+        self._cycles = np.log([item.seconds * accelerator.clock_hz for item in measurements])
+        self._clock_hz = accelerator.clock_hz
 
-    solution = least_squares(
-        residuals,
-        np.zeros(len(start.mean)),
-        diff_step=_STEP,
-        bounds=(-_FARTHEST, _FARTHEST),
-        xtol=1e-4,
-        ftol=1e-4,
-        max_nfev=steps,
-    )
-    return float(solution.cost), np.asarray(solution.x)
+    def search(self) -> tuple[float, Floats]:
+        """Return the loss and the most probable costs if each one may differ."""
+        prior = self.start.prior
+
+        def residuals(point: Floats) -> Floats:
+            errors = self._errors((prior.means + prior.changed * point)[None])[:, 0]
+            return np.concatenate((_robust(errors / _ERROR), point))
+
+        def slopes(point: Floats) -> Floats:
+            errors, slope = self._linear(prior.means + prior.changed * point)
+            weights = _robust_slope(errors / _ERROR)[:, None]
+            return np.concatenate((weights * slope * prior.changed / _ERROR, np.eye(len(point))))
+
+        solution = least_squares(
+            residuals,
+            np.zeros(len(prior.means)),
+            jac=slopes,
+            bounds=(-_FARTHEST, _FARTHEST),
+            xtol=1e-4,
+            ftol=1e-4,
+            max_nfev=_STEPS,
+        )
+        return float(solution.cost), prior.means + prior.changed * np.asarray(solution.x)
+
+    def mean(self, costs: Floats) -> tuple[float, Floats]:
+        """Return the evidence and the mean costs over all choices of changed ones, from costs that are near."""
+        return mean_costs(self._linear, self.start.prior, costs, _ERROR)
+
+    def _errors(self, points: Floats) -> Floats:
+        """Return log(predicted / measured) (n, m) at points (m, d)."""
+        machines = [self.start.machine(point) for point in points]
+        predicted = self._library.compare(self._programs, [machine for machine, _ in machines])
+        cycles = predicted["cycles"] + np.array([call for _, call in machines]) * self._clock_hz
+        errors = np.log(np.maximum(cycles, 1)) - self._cycles[:, None]
+        return np.where(predicted["status"] == MachineStatus.DONE, errors, _NEVER)
+
+    def _linear(self, costs: Floats) -> tuple[Floats, Floats]:
+        """Return the errors (n,) at costs (d,), and their slopes (n, d)."""
+        errors = self._errors(np.concatenate((costs[None], costs + _STEP * np.eye(len(costs)))))
+        return errors[:, 0], (errors[:, 1:] - errors[:, :1]) / _STEP
 
 
 def _robust(scaled: Floats) -> Floats:
     """Return residuals with the squares of a pseudo-Huber loss: far ones count by their distance, not its square."""
-    far = 3.0
-    return np.asarray(np.sign(scaled) * far * np.sqrt(2 * (np.sqrt(1 + (scaled / far) ** 2) - 1)))
+    return np.asarray(scaled * np.sqrt(2 / (1 + 1 / robust_weights(scaled))))
+
+
+def _robust_slope(scaled: Floats) -> Floats:
+    """Return the derivative of `_robust`."""
+    weights = robust_weights(scaled)
+    return np.asarray(weights / np.sqrt(2 / (1 + 1 / weights)))
 
 
 def _unseen_error(
-    starts: Sequence[_Start],
+    starts: Sequence[Relative],
     measurements: Sequence[Measurement],
     accelerator: Accelerator,
     searched: Callable[[], None],
@@ -247,9 +218,9 @@ def _unseen_error(
     errors = []
     for left_out in _folds(measurements):
         rest = [item for place, item in enumerate(measurements) if place not in left_out]
-        start, point = _best(starts, rest, accelerator, _REFIT_STEPS, searched)
+        start, costs = _best(starts, rest, accelerator, searched)
         unseen = [measurements[place] for place in left_out]
-        errors.append(log_errors(unseen, *start.machine(point), accelerator))
+        errors.append(log_errors(unseen, *start.machine(costs), accelerator))
     return _rms(np.concatenate(errors))
 
 

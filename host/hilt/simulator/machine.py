@@ -127,31 +127,39 @@ class EventMachine:
         self._library = ctypes.CDLL(str(build(accelerator, "machine")))
         if self._library.vta_machine_api_version() != API_VERSION:
             raise SimulatorError("the machine models and their binding are of different versions; build hilt anew")
-        self._library.vta_machine_predict.restype = ctypes.c_int
+        self._library.vta_machine_compare.restype = ctypes.c_int
 
     def predict(self, programs: Iterable[Program], parameters: MachineParameters) -> NDArray[np.void]:
         """Return RESULT (programs,): each program's cycles with the cache as a run before left it."""
-        return self._predict([program.instructions for program in programs], parameters, None)
+        return self.compare(programs, [parameters])[:, 0]
+
+    def compare(self, programs: Iterable[Program], machines: Sequence[MachineParameters]) -> NDArray[np.void]:
+        """Return RESULT (programs, machines): as `predict`, with little work for machines in a row with one cache."""
+        return self._predict([program.instructions for program in programs], machines, None)
 
     def timeline(self, program: Program, parameters: MachineParameters) -> NDArray[np.void]:
         """Return SPAN (instructions,) of one program."""
         spans = np.zeros(len(program.instructions), dtype=SPAN)
-        self._predict([program.instructions], parameters, spans)
+        self._predict([program.instructions], [parameters], spans)
         return spans
 
     def _predict(
-        self, streams: Sequence[NDArray[np.uint64]], parameters: MachineParameters, spans: NDArray[np.void] | None
+        self,
+        streams: Sequence[NDArray[np.uint64]],
+        machines: Sequence[MachineParameters],
+        spans: NDArray[np.void] | None,
     ) -> NDArray[np.void]:
-        results = np.zeros(len(streams), dtype=RESULT)
-        if not streams:
+        results = np.zeros((len(streams), len(machines)), dtype=RESULT)
+        if not results.size:
             return results
         words = np.ascontiguousarray(streams[0] if len(streams) == 1 else np.concatenate(streams))
         offsets = np.concatenate([[0], np.cumsum([len(stream) for stream in streams])]).astype(np.uint64)
-        costs = MachineCosts(**asdict(parameters))
-        refused = self._library.vta_machine_predict(
+        costs = (MachineCosts * len(machines))(*(MachineCosts(**vars(machine)) for machine in machines))
+        refused = self._library.vta_machine_compare(
             ctypes.c_uint64(len(streams)),
             ctypes.c_void_p(words.ctypes.data),
             ctypes.c_void_p(offsets.ctypes.data),
+            ctypes.c_uint64(len(machines)),
             ctypes.byref(costs),
             ctypes.c_void_p(results.ctypes.data),
             ctypes.c_void_p(None if spans is None else spans.ctypes.data),

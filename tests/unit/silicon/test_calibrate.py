@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,8 @@ from hilt.silicon.calibrate import FEWEST, Measurement, TooFewMeasurementsError,
 from hilt.silicon.fitted_machine import FittedMachine
 from hilt.silicon.kept_machines import KeptMachineError, keep_machine, kept_fit, kept_machine
 from hilt.silicon.measured import public_accelerator
-from hilt.simulator.builds import NEWER, OLDER, shipped_builds
+from hilt.silicon.relatives import relatives
+from hilt.simulator.builds import CHISEL, NEWER, OLDER, shipped_builds
 from hilt.simulator.device import SimulatorError
 from hilt.simulator.machine import EventMachine, MachineParameters
 from hilt.tune.problem import TuningProblem
@@ -61,6 +63,11 @@ def test_twenty_trials_of_two_layers_predict_others_of_an_invented_build() -> No
     errors = log_errors(unseen, fitted.machine, fitted.call_seconds, ACCELERATOR)
     assert np.sqrt(np.mean(errors**2)) < 0.04
     assert fitted.unseen_error is not None and fitted.unseen_error > fitted.fitted_error
+
+
+def test_the_starts_are_all_kinds_of_memory_for_each_shipped_machine() -> None:
+    kinds = {(start.name, bool(start.base.cache_bytes), start.base.rows_overlap) for start in relatives(ACCELERATOR)}
+    assert kinds == set(product((NEWER, OLDER, CHISEL), (True, False), (0.0, 1.0)))
 
 
 @pytest.mark.slow

@@ -124,6 +124,21 @@ def test_hilts_own_programs_run_on_every_machine() -> None:
     assert lower(workload, space.knobs_at(0), PYNQ, "off").isa == "A"
 
 
+def test_many_machines_together_take_what_each_takes_alone() -> None:
+    """Machines in a row share the misses of one cache; another cache, or stores that pass it by, has its own."""
+    workload = load_workload("resnet18.C11")
+    columns = space_for(workload, PYNQ).columns(range(400))
+    programs = [item for item in lower_many(workload, columns, PYNQ) if isinstance(item, Program)][:2]
+    of_newer = shipped_builds().machines[NEWER]
+    changes: list[dict[str, float]] = [{}, {"load_row": 9.0}, {"cache_bytes": 65536.0}, {"store_allocates": 0.0}, {}]
+    machines = [replace(of_newer, **each) for each in changes]
+    together = MACHINE.compare(programs, machines)["cycles"]
+    alone = np.stack([MACHINE.predict(programs, machine)["cycles"] for machine in machines], axis=1)
+    np.testing.assert_array_equal(together, alone)
+    assert len(set(together[0])) == 4
+    assert MACHINE.compare([], machines).shape == (0, 5)
+
+
 def test_timeline_has_a_span_for_each_instruction() -> None:
     spans = MACHINE.timeline(program(load(push_next=1), FINISH), FREE_OF_CHARGE)
     assert [int(span["stage"]) for span in spans] == [1, 2]
