@@ -28,6 +28,7 @@ from hilt.silicon.packed_task import (
     TaskError,
     packed_task,
 )
+from hilt.silicon.relatives import relatives
 from hilt.silicon.tvm_nest import alu_kernel, gemm_kernel, reset_kernel, tile_of
 from hilt.silicon.tvm_program import tvm_program
 from hilt.simulator.builds import NEWER, shipped_builds
@@ -188,10 +189,12 @@ def test_cycles(snapshot: SnapshotAssertion) -> None:
 def test_starts_of_a_fit(snapshot: SnapshotAssertion) -> None:
     lines: list[str] = []
     for accelerator in (ACCELERATOR, replace(ACCELERATOR, bus_bits=128)):
-        for start in calibrate._starts(accelerator):
-            lines.append(f"{start.name}: {words(start.mean)} within {words(start.deviation)}")
-            for point in (np.zeros(len(start.mean)), np.linspace(-1, 1, len(start.mean))):
-                machine, call = start.machine(point)
+        for start in relatives(accelerator):
+            prior = start.prior
+            lines.append(f"{start.name}: {words(prior.means)} within {words(prior.changed)} or {words(prior.kept)}")
+            lines.append(f"  unknown: {np.flatnonzero(prior.unknown).tolist()}")
+            for point in (np.zeros(len(prior.means)), np.linspace(-1, 1, len(prior.means))):
+                machine, call = start.machine(prior.means + prior.changed * point)
                 lines.append(f"  {words(list(vars(machine).values()))} call {call:.5g}")
     names = ["a", "b", "a", "c", "d", "e", "f", "g", "b"]
     program: Any = None
