@@ -89,7 +89,8 @@ module vta_load_part
           << (wgt_i ? LogWgtBeats : LogInpBeats)) - 1'b1;
       dma_stride_q <= parted && transfer_i.x_size != 16'd1 ? address_t'(1) << LogWgtBytes
           : wgt_i ? address_t'(transfer_i.x_stride) << LogWgtBytes : row_bytes << LogInpPorts;
-      dma_plane_stride_q <= address_t'(transfer_i.x_stride) << LogWgtBytes;
+      dma_plane_stride_q <= wgt_i ? address_t'(transfer_i.x_stride) << LogWgtBytes
+          : row_bytes << LogInpPorts;
     end
   end
 

@@ -33,9 +33,10 @@ def test_random_programs_leave_the_same_memory(variant: str) -> None:
         assert problem is None, f"{problem}\nwith a memory of {timing}"
 
 
-def test_no_assertion_fails_and_nothing_depends_on_unwritten_memory() -> None:
+@pytest.mark.parametrize("variant", ["pynq A", "pynq A, 4 read ports"])
+def test_no_assertion_fails_and_nothing_depends_on_unwritten_memory(variant: str) -> None:
     """The debug profile: assertions on, and every register and buffer random at power-on."""
-    accelerator = VARIANTS["pynq A"]
+    accelerator = VARIANTS[variant]
     rtl, golden = build(accelerator, "rtl", "debug"), on_library(build(accelerator, "golden"))
     for seed in range(FIRST_SEED, FIRST_SEED + 3):
         model = on_library(rtl, **memory_timing(seed))
