@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hilt.simulator.device import MemoryModel
 from hilt.tune.feedback import Feedback
-from hilt.tune.model_guided.analytic_model import AnalyticModel
+from hilt.tune.model_guided.analytic_model import AnalyticModel, bytes_moved
 from hilt.tune.model_guided.memories import prior_mean
 from hilt.tune.options import require
 from hilt.tune.problem import Indices, TuningProblem
@@ -63,15 +63,7 @@ def _random(problem: TuningProblem, indices: Indices, seed: int) -> Floats:
 
 
 def _bytes(problem: TuningProblem, indices: Indices, seed: int) -> Floats:
-    """Return the bytes that each configuration moves, those of its instructions included."""
-
-    def moved(some: Indices) -> Floats:
-        features = problem.hidden_features(some)
-        code = features.column("instructions.all").astype(np.float64) * problem.accelerator.instruction_bytes
-        data = [features.column(f"bytes.{buffer}").astype(np.float64) for buffer in ("inp", "wgt", "out")]
-        return np.asarray(np.sum([code, *data], axis=0))
-
-    return _in_parts(moved, indices)
+    return _in_parts(lambda some: bytes_moved(problem.accelerator, problem.hidden_features(some)), indices)
 
 
 def _formula(problem: TuningProblem, indices: Indices, seed: int) -> Floats:

@@ -20,6 +20,13 @@ _REQUESTS_IN_FLIGHT = 2.0
 """LOADs whose latencies overlap."""
 
 
+def bytes_moved(accelerator: Accelerator, features: Features) -> Floats:
+    """Return the bytes (n,) that configurations of hidden `features` (n, ...) move, those of instructions included."""
+    code = features.column("instructions.all").astype(np.float64) * accelerator.instruction_bytes
+    data = [features.column(f"bytes.{buffer}").astype(np.float64) for buffer in ("inp", "wgt", "out")]
+    return np.asarray(np.sum([code, *data], axis=0))
+
+
 class AnalyticModel:
     """Estimates for configurations given by their hidden features."""
 

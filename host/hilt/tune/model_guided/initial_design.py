@@ -14,6 +14,7 @@ import numpy.typing as npt
 from hilt.simulator.compilation import BuildError
 from hilt.simulator.machine import MachineParameters
 from hilt.simulator.toolchain import MissingToolError
+from hilt.tune.model_guided.analytic_model import bytes_moved
 from hilt.tune.model_guided.candidates import Candidates
 from hilt.tune.model_guided.lowered import LoweredPrograms
 from hilt.tune.model_guided.machines import (
@@ -24,6 +25,7 @@ from hilt.tune.model_guided.machines import (
     public_machines,
     spread,
     structural_families,
+    usual_costs,
 )
 from hilt.tune.model_guided.memories import hypotheses
 from hilt.tune.model_guided.parts import Parts
@@ -70,6 +72,8 @@ class InitialDesign:
     rows: Rows
     """Rows that all hypotheses predict."""
     parts: Parts
+    lightest: int
+    """The row that moves the fewest bytes; of several, the fastest where the stages take turns."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,14 @@ def _initial_design(problem: TuningProblem, candidates: Candidates, choices: Des
         some = shortlist.include(rows)
         points = spread(machine, choices.memories)
         found.append(Hypotheses(machine, shortlist, shortlist.exact(some, points), some, points))
-    return InitialDesign(candidates, known, found, rows, Parts(candidates))
+    return InitialDesign(candidates, known, found, rows, Parts(candidates), _lightest(problem, candidates))
+
+
+def _lightest(problem: TuningProblem, candidates: Candidates) -> int:
+    moved = bytes_moved(problem.accelerator, candidates.hidden)
+    usual = usual_costs(problem.accelerator)
+    in_turn = StructuralEstimate(candidates.hidden).log_cycles(usual, overlap=False)
+    return int(np.lexsort((in_turn, moved))[0])
 
 
 def _families(

@@ -185,10 +185,16 @@ def _differences(machine: Machine, coordinates: Floats, around: Floats, steps: F
     return np.stack([machine.estimate(point) - base for point in around], axis=1) / steps
 
 
+def usual_costs(accelerator: Accelerator) -> Floats:
+    """Return logarithms of COSTS in the middle of their ranges, for this bus."""
+    usual = USUAL.copy()
+    usual[COSTS.index("byte")] -= np.log(accelerator.bytes_per_cycle)
+    return usual
+
+
 def structural_families(timing: Timing, rough: StructuralEstimate, accelerator: Accelerator) -> list[StructuralMachine]:
     """Return the two families of unknown machines: with stages side by side, and in turn."""
-    prior = USUAL.copy()
-    prior[COSTS.index("byte")] -= np.log(accelerator.bytes_per_cycle)
+    prior = usual_costs(accelerator)
     away = _UNLIKE * DEVIATION * np.array([name in _OVERHEADS for name in COSTS])
     openings = np.stack((prior, prior + away, prior - away))
     return [

@@ -55,6 +55,8 @@ _EXPLORE_EVERY = 8
 """Period of exploration: one of as many trials is drawn at random from rows that no model favours."""
 _CURIOUS = 0.01
 """Aversion to failures while unknown rules must be found: a failure carries as much information as a success."""
+_SECOND = 1
+"""Place in the run, from 0, of the trial that moves the fewest bytes."""
 _WORTH_EXPLORING = 0.7
 """Largest expected distance (as a logarithm) from the best of an explored row."""
 _REACHABLE = 1.4
@@ -130,6 +132,7 @@ class HiltTuner:
         exploring = self._exploring(count)
         aversion = _CURIOUS if self._validity.surprised else AVERSION
         rows = view.rows[choose(view.covers, asked, view.probability, view.mean, count - exploring, aversion)].tolist()
+        rows = self._with_lightest(rows, count)
         self._asked.update(rows)
         rows += self._unfavoured(exploring)
         if self._measured:
@@ -247,6 +250,20 @@ class HiltTuner:
                 if row in self._outcomes:
                     self._validities[place] = float(self._outcomes[row])
         return self._validities
+
+    def _with_lightest(self, rows: list[int], count: int) -> list[int]:
+        """Return at most `count` chosen rows, the one that moves the fewest bytes as the second trial of the run.
+
+        Many machines that no model knows are bound by their memory. The models' favourites differ little, and all are
+        far from the best there.
+        """
+        lightest, at = self._initial_design.lightest, _SECOND - len(self._asked)
+        if self._measured or not 0 <= at < min(count, len(rows) + 1) or lightest in [*self._asked, *rows[:at]]:
+            return rows
+        if self._validity.probability(np.array([lightest]))[0] < 0.5:
+            return rows
+        rest = [row for row in rows if row != lightest]
+        return [*rest[:at], lightest, *rest[at:]][:count]
 
     def _exploring(self, count: int) -> int:
         """Return the number of the next trials that explore beyond the models' favourites."""

@@ -13,6 +13,7 @@ from hilt.simulator.device import MemoryModel
 from hilt.simulator.toolchain import MissingToolError
 from hilt.trial import Outcome
 from hilt.tune import Feedback, Stop, TuningProblem
+from hilt.tune.model_guided.analytic_model import bytes_moved
 from hilt.tune.model_guided.initial_design import PARTS
 from hilt.tune.model_guided.tuner import HiltOptions, HiltTuner
 from hilt.tune.options import TunerOptionError
@@ -211,3 +212,14 @@ def test_without_a_part_it_still_proposes_what_compiles(problem: TuningProblem, 
     second = tuner.ask(8)
     assert len(set(first + second)) == 16 and problem.compiles[first + second].all()
     assert (tuner.assessment().board_over_twin is None) == (part == "twin")
+
+
+@pytest.mark.parametrize("count", [1, 8])
+def test_the_second_trial_moves_the_fewest_bytes(problem: TuningProblem, count: int) -> None:
+    """Machines that are bound by their memory have it as their best, which the models' favourites are far from."""
+    tuner = HiltTuner(problem, 1, HiltOptions())
+    asked = tuner.ask(count) + tuner.ask(count) + tuner.ask(count)
+    compiles = np.flatnonzero(problem.compiles)
+    moved = bytes_moved(problem.accelerator, problem.hidden_features(compiles))
+    assert dict(zip(compiles.tolist(), moved.tolist(), strict=True))[asked[1]] == moved.min()
+    assert len(set(asked)) == 3 * count
