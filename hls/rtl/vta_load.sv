@@ -2,9 +2,9 @@
 //
 // The load stage: LOAD of INP and WGT. Pads of WGT loads are ignored, as the public hardware does.
 //
-// With two or four read ports each of them reads its part of every weight, all at once, and every so
-// manieth row of inputs. The parts of a weight are written apart, inputs in turn; a LOAD ends with
-// the last one.
+// With two or four read ports each of them reads its part of every weight, all at once, and the rows
+// of inputs in turn. The parts of a weight are written apart, inputs in turn; a LOAD ends with the
+// last one.
 //
 // Cycle costs of a LOAD: see docs/microarchitecture.md.
 

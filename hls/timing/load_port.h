@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The load stage's masters (vta_load): of a LOAD of WGT each has its part of every element, of one of INP every so
-// manieth row.
+// The load stage's masters (vta_load): of a LOAD of WGT each has its part of every element, of one of INP
+// every N-th row.
 #ifndef HILT_TIMING_LOAD_PORT_H
 #define HILT_TIMING_LOAD_PORT_H
 
