@@ -57,7 +57,7 @@ def packed(computer: Computer, tmp_path: Path) -> bytes:
     return buffer.getvalue()
 
 
-def test_the_board_has_what_the_tests_import() -> None:
+def test_the_board_has_the_packages_that_the_tests_import() -> None:
     tests = [path for name in SOURCES if name.startswith("tests/") for path in _python_files(ROOT / name)]
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in tests]
     imports = [node for tree in trees for node in ast.walk(tree)]

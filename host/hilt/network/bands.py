@@ -236,7 +236,7 @@ class _Loads:
 
 
 def _joined(loads: list[NDArray[np.void]]) -> list[NDArray[np.void]]:
-    """Return LOADs of which those that bring equal runs, at equal distances, one behind another, are one."""
+    """Return LOADs; those that bring equal runs, at equal distances, one behind another, are joined."""
     made: list[NDArray[np.void]] = []
     group: list[NDArray[np.void]] = []
     for load in loads:

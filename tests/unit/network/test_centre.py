@@ -164,7 +164,7 @@ def test_no_constant_is_taken_off_what_a_layer_pads(reader: dict[str, Any]) -> N
     "reader",
     [{"pads": [1] * 4}, {"pads": [0, 0, 1, 1], "strides": [2, 2]}, {"auto_pad": "SAME_UPPER"}],
 )
-def test_with_borders_a_constant_lies_around_what_a_layer_pads(reader: dict[str, Any]) -> None:
+def test_with_borders_a_constant_lies_around_a_padded_input(reader: dict[str, Any]) -> None:
     graph, regions, _, _ = parts(network(("Relu", ["s"], "r"), ("Conv", ["r", "k"], "y", reader)))
     statistics = observe(graph, regions.tensors, hold_out(Calibration(images(SAMPLES, 0))).fitted)
     scales = initial_scales(graph, regions, statistics, 0)

@@ -156,7 +156,7 @@ def test_a_border_without_room_on_chip_stays_a_pad() -> None:
     assert on_processor(compiled) == ["pad"]
 
 
-def test_what_else_reads_the_padded_tensor_keeps_it() -> None:
+def test_another_reader_of_the_padded_tensor_keeps_it() -> None:
     builder = Builder((1, 8, 6, 6), 3)
     whole = padded(builder, "x", (1, 1, 1, 1), 3)
     made = valid(builder, whole, 8, 3)
@@ -196,7 +196,7 @@ def test_a_border_that_the_caller_wrote_and_vta_has_no_room_for_has_no_place() -
 
 
 @pytest.mark.parametrize("lanes", [1, 2, 4])
-def test_the_parts_are_what_a_padded_image_of_the_constant_adds(lanes: int) -> None:
+def test_the_parts_are_those_that_an_image_in_a_frame_of_the_constant_makes(lanes: int) -> None:
     """An image of zeros in a frame of the constant: each output is the part that it lacks."""
     graph = with_borders(FORMS["with a stride over odd rows"])
     node = graph.nodes[-1]

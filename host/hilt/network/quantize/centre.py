@@ -43,7 +43,7 @@ def centred(
         statistics: Of the tensors of the int8 part.
         scales: Those of the graph as it is.
         weights_share: How much the error of weights counts beside that of tensors.
-        borders: Centre what padded convolutions read, too.
+        borders: Centre the inputs of padded convolutions, too.
     """
     shifts = choose_shifts(graph, regions, statistics, scales, weights_share, borders=borders)
     return _shifted(graph, regions, shifts) if any(shift.changes for shift in shifts.values()) else None

@@ -97,7 +97,7 @@ def fit(
         search: Improve the scales by their effect at the end of the int8 part.
         kept: Nodes that stay in float.
         least_decibels: Keep as few further layers in float as bring each output to so many; None for no further ones.
-        borders: Centre what padded convolutions read; None does so where the network has few decibels else.
+        borders: Centre the inputs of padded convolutions; None does so where the network has few decibels else.
         counting: Counts the work of each phase.
 
     Raises:
@@ -212,7 +212,7 @@ class _Candidates:
         return best
 
     def bordered(self) -> _Candidate | None:
-        """Return the best of the forms that `best` found with what padded convolutions read centred, too."""
+        """Return the best of the forms that `best` found with the inputs of padded convolutions centred, too."""
         found = [made for each in self._forms for made in self._centred(each, borders=True)]
         return max(found, key=lambda each: each.decibels, default=None)
 

@@ -83,7 +83,7 @@ def choose_shifts(
         statistics: Of the tensors of the int8 part.
         scales: Those of the graph as it is.
         weights_share: How much the error of weights counts beside that of tensors.
-        borders: Shift what padded convolutions read, too: a constant comes around their data.
+        borders: Shift the inputs of padded convolutions, too: a constant comes around them.
     """
     return _Chooser(graph, regions, statistics, scales, weights_share, borders).choose()
 
@@ -180,7 +180,7 @@ class _Chooser:
         return self._let_by_move(reader, further) if reader.outputs[0] in self._regions.moved else _NONE
 
     def _let_by_layer(self, layer: OnnxNode) -> int:
-        """Return what a layer allows: its bias takes up what its data lack, but for the zeros of its padding."""
+        """Return the freedom that a layer leaves: its bias takes up the constant, but for the zeros of its padding."""
         if layer.op == "Gemm":
             return _BY_CHANNEL if _is_plain(layer) else _NONE
         if layer.op != "Conv":
