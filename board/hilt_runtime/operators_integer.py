@@ -174,7 +174,8 @@ def depth_to_space(inputs: Inputs, attributes: Attributes) -> Any:
 def softmax(inputs: Inputs, attributes: Attributes) -> Any:
     """Return float32 softmax of int8 data * scale: of 256 powers, counted."""
     data, axis = _required(inputs, 0), attributes["axis"]
-    lines = np.moveaxis(data.max(axis=axis, keepdims=True).astype(np.int64) - data, axis, -1)
+    # intp: bincount of a processor of 32 bits counts no int64
+    lines = np.moveaxis(data.max(axis=axis, keepdims=True).astype(np.intp) - data, axis, -1)
     powers, flat = softmax_powers(attributes["scale"]), lines.reshape(-1, data.shape[axis])
     results = np.empty(flat.shape, np.float32)
     for line, result in zip(flat, results):

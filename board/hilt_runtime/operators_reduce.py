@@ -168,7 +168,7 @@ def counted_sum(inputs: Inputs, attributes: Attributes) -> Any:
     if places.size and not -len(table) <= places.min() <= places.max() < len(table):
         raise IndexError("a place outside of the table's {} rows".format(len(table)))
     sums = np.zeros((places.shape[1], table.shape[1]), np.float64)
-    for group, line in zip(places.T % len(table), sums):
+    for group, line in zip((places.T % len(table)).astype(np.intp), sums):
         counts = np.bincount(group, minlength=len(table))
         for row in np.flatnonzero(counts):
             line += np.float64(counts[row]) * table[row].astype(np.float64)

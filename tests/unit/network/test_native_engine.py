@@ -184,12 +184,12 @@ def test_transposes_slices_and_joins(shape: list[int], seed: int) -> None:
     starts, ends = random.integers(-8, 8, (2, len(shape))).tolist()
     attributes = {"starts": starts, "ends": ends, "axes": list(range(len(shape))), "steps": steps}
     assert assert_native_equals_numpy("slice", [data], attributes)
-    indices = random.integers(-shape[axis], shape[axis], (2, 3))
+    indices = random.integers(-shape[axis], shape[axis], (2, 3), dtype=np.int64)
     assert assert_native_equals_numpy("Gather", [data, indices], {"axis": axis})
     pads = random.integers(0, 3, 2 * len(shape)).tolist()
     assert assert_native_equals_numpy("pad", [data], {"pads": pads, "value": -5})
     for mode in ("reflect", "edge", "wrap"):
-        assert assert_native_equals_numpy("Pad", [data, np.array(pads)], {"mode": mode})
+        assert assert_native_equals_numpy("Pad", [data, np.array(pads, np.int64)], {"mode": mode})
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 20])
@@ -265,8 +265,9 @@ def test_places_are_widened_and_clipped() -> None:
     places = np.array([-5, 0, 7, 2**31 - 1, -(2**31)], np.int32)
     assert assert_native_equals_numpy("Cast", [places], {"to": 7})
     wide = places.astype(np.int64) * 2**20
-    for bounds in ([np.array(0), np.array(257)], [None, np.array(3)], [np.array(5), np.array(2)], []):
-        assert assert_native_equals_numpy("Clip", [wide, *bounds], {})
+    for bounds in ((0, 257), (None, 3), (5, 2), ()):
+        given = [None if bound is None else np.array(bound, np.int64) for bound in bounds]
+        assert assert_native_equals_numpy("Clip", [wide, *given], {})
 
 
 UNARY = (
