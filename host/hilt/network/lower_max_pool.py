@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hilt.network.pool_tiles import PoolingLayer, PoolTile, PoolWriter, inside
+from hilt.network.pool_tiles import CopyingPoolWriter, PoolingLayer, PoolTile, inside
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import AluOpcode, Opcode
 
@@ -26,7 +26,7 @@ class _Taken:
     columns: tuple[int, int]
 
 
-class MaxPoolWriter(PoolWriter):
+class MaxPoolWriter(CopyingPoolWriter):
     """Writes a max pooling whose tiles are `rows` output rows of one plane.
 
     Rows of the input count from the first window's first, which may lie in the padding.
@@ -50,15 +50,6 @@ class MaxPoolWriter(PoolWriter):
                     self.uop_number(*self._copy(tile, first, residue))
             for taken in self._window(tile):
                 self.uop_number(*self._operands(tile, taken))
-
-    def rows_loaded(self, tile: PoolTile) -> tuple[int, int]:
-        """Return the rows within the input that no tile above has copied, first and behind the last."""
-        pool = self.pool
-        first, end = super().rows_loaded(tile)
-        if tile.row:
-            first += max(pool.kernel[0] - pool.stride[0], 0)
-        first, end = max(first, pool.pads[0]), min(end, pool.pads[0] + pool.size[0])
-        return first, max(first, end)
 
     def compute(self, tile: PoolTile) -> None:
         """Copy the rows that were loaded, then take the maximum of each window."""

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from hilt.network.pool_tiles import PoolingLayer, PoolTile, PoolWriter, inside, own_position
+from hilt.network.pool_tiles import CopyingPoolWriter, PoolingLayer, PoolTile, inside, own_position
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import AluOpcode, Opcode
 
 
-class InPlaceMaxPoolWriter(PoolWriter):
+class InPlaceMaxPoolWriter(CopyingPoolWriter):
     """Writes a max pooling that has an `own_position`; tiles are `rows` output rows of one plane.
 
     Rows and columns of the input count from the first window's first, which may lie in the padding. Copied rows lie in
@@ -45,15 +45,6 @@ class InPlaceMaxPoolWriter(PoolWriter):
         for tile in self.each_tile():
             for opcode, operands, _ in self._steps(tile):
                 self._uop(opcode, operands)
-
-    def rows_loaded(self, tile: PoolTile) -> tuple[int, int]:
-        """Return the rows within the input that no tile above has copied, first and behind the last."""
-        pool = self.pool
-        first, end = super().rows_loaded(tile)
-        if tile.row:
-            first += max(pool.kernel[0] - pool.stride[0], 0)
-        first, end = max(first, pool.pads[0]), min(end, pool.pads[0] + pool.size[0])
-        return first, max(first, end)
 
     def compute(self, tile: PoolTile) -> None:
         """Copy the rows that were loaded, then take the maximum of each row's windows, then those of the rows."""

@@ -121,7 +121,7 @@ class PoolWriter(TileWriter):
     """
 
     outputs = 2
-    """Places in the accumulators for a tile's output, behind what it takes beside."""
+    """Places in the accumulators for a tile's output, behind its copies of the input."""
 
     def __init__(self, pool: PoolingLayer, rows: int, planes: int, accelerator: Accelerator, copied: int) -> None:
         super().__init__(accelerator)
@@ -209,3 +209,16 @@ class PoolWriter(TileWriter):
         high, wide = self.pool.out
         made = tile.planes * tile.rows * wide
         self.store(self.begin(tile.number), tile.plane * high * wide + tile.row * wide, made)
+
+
+class CopyingPoolWriter(PoolWriter):
+    """Writes a maximum whose tiles copy input rows to the accumulators, each row once for all tiles of a plane."""
+
+    def rows_loaded(self, tile: PoolTile) -> tuple[int, int]:
+        """Return the rows within the input that no tile above has copied, first and behind the last."""
+        pool = self.pool
+        first, end = super().rows_loaded(tile)
+        if tile.row:
+            first += max(pool.kernel[0] - pool.stride[0], 0)
+        first, end = max(first, pool.pads[0]), min(end, pool.pads[0] + pool.size[0])
+        return first, max(first, end)

@@ -57,7 +57,7 @@ def mean_costs(differentiate: Differentiate, prior: PriorCosts, start: Floats, e
 
     Args:
         differentiate: Gives the errors of measurements; 0 is none.
-        prior: What is known of the costs.
+        prior: The distribution of the costs before any measurement.
         start: Logarithms (d,) near the result.
         error: Usual deviation of a measurement; the measurements correct it.
     """

@@ -123,7 +123,7 @@ def leaving(made: tables.Table) -> list[str]:
         (["boards"], "hazards, parameters, bus, bitstream, clock, ISA"),
     ],
 )
-def test_what_a_list_is_read_for_leaves_last(
+def test_the_most_needed_columns_of_a_list_leave_last(
     words: list[str], wanted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HILT_HOME", str(tmp_path))

@@ -250,7 +250,7 @@ def test_before_any_confidence_the_end_is_midway_to_the_earliest_stop() -> None:
     assert forecast.end(56, 8, 64) == 64
 
 
-def test_the_end_is_neither_past_the_budget_nor_before_what_was_asked_for() -> None:
+def test_the_end_is_neither_past_the_budget_nor_before_the_trials_that_were_asked() -> None:
     forecast = StopForecast(0.75)
     forecast.add(8, 0.5)
     assert forecast.trials == pytest.approx(16), "the doubt halves in eight trials"

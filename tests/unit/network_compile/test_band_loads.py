@@ -37,7 +37,7 @@ def code_of(*records: np.ndarray[Any, Any], buffers: list[int] | None = None) ->
 
 
 def wanted(bands: Bands, record: np.ndarray[Any, Any]) -> dict[tuple[int, int], Any]:
-    """Return what lies at each place on chip of each lane: plane, image row and column, or zeros, or anything."""
+    """Return the content of each place on chip of each lane: plane, image row and column, or zeros, or anything."""
     found: dict[tuple[int, int], Any] = {}
     (one,) = record
     wide = int(one["x_pad_0"] + one["x_size"] + one["x_pad_1"])
@@ -63,7 +63,7 @@ def wanted(bands: Bands, record: np.ndarray[Any, Any]) -> dict[tuple[int, int], 
 
 
 def brought(bands: Bands, loads: np.ndarray[Any, Any]) -> dict[tuple[int, int], Any]:
-    """Return what LOADs bring to each place on chip of each lane, of an image that lies in bands."""
+    """Return the content that LOADs bring to each place on chip of each lane, of an image that lies in bands."""
     found: dict[tuple[int, int], Any] = {}
     for load in loads:
         wide = int(load["x_pad_0"] + load["x_size"] + load["x_pad_1"])
@@ -156,7 +156,7 @@ def test_rows_of_a_band() -> None:
     assert bands.needs(8) == ((1, -8), ANY), "the last band has three rows, which read seven"
 
 
-def test_what_no_load_reaches_is_rejected() -> None:
+def test_rows_that_no_load_reaches_are_rejected() -> None:
     with pytest.raises(Rejected, match="padding alone"):
         with_bands(code_of(record_of(y_size=0, x_size=4)), BANDS["plain"], "data")
     far = Bands(4, 4, 3, 4, 7, 1, 3)

@@ -297,7 +297,7 @@ def test_a_tile_at_the_edge_of_a_band_takes_a_load_more() -> None:
 def test_planes_that_lie_one_behind_another_come_by_one_load(
     shape: tuple[int, int, int], kernel: int, run: int
 ) -> None:
-    """Of 8 planes of input, of which a tile has all rows: each is a row of the LOAD, unless it needs other bands."""
+    """A tile has all rows of 8 planes of input. Each plane is a row of the LOAD, unless it needs other bands."""
     graph = convolution(shape, 16, kernel, padding=kernel // 2)
     layer = banded(graph, graph.nodes[-1], TWO)
     assert isinstance(layer, VtaLayer)

@@ -150,7 +150,7 @@ def test_whatever_the_schedule(form: str, aim: str) -> None:
 
 
 def test_a_border_without_room_on_chip_stays_a_pad() -> None:
-    """Of 24 kinds of outputs in 64 blocks of channels each has an accumulator: more than there are."""
+    """The border takes 24 parts for each of 64 blocks of channels: more accumulators than there are."""
     graph = convolution((8, 8, 8), 512, 5, (2, 2, 2, 2))
     compiled = compile_network(graph, TARGETS["1x8, small"])
     assert on_processor(compiled) == ["pad"]

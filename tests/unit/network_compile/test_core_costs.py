@@ -101,7 +101,7 @@ def test_a_large_step_is_cut_in_pieces_as_far_as_it_can_be() -> None:
     assert step_seconds(ROUND, "native", several, awake=True) == pytest.approx(CALL + 12.4e6 / 8e9 + turn)
 
 
-def test_steps_of_a_chain_keep_what_lies_between_them_near() -> None:
+def test_steps_of_a_chain_keep_the_tensors_between_them_near() -> None:
     works = [StepWork("add", 1000, 4000), StepWork("Reshape", 1000, 4000), StepWork("Gather", 0, 500)]
     first, view, last = chain_seconds(ROUND, works, 3, 900)
     strips = 3 * 172 / 2e9
@@ -119,7 +119,7 @@ def test_a_chain_in_pieces_wakes_the_other_cores_once() -> None:
     assert chain_seconds(ROUND, works, 0, 0, awake=True)[0] == pytest.approx(last + 2e-6 * 0.65)
 
 
-def test_packing_moves_the_tensor_and_what_vta_reads() -> None:
+def test_packing_moves_the_tensor_and_its_packed_form() -> None:
     assert pack_work((2, 3, 4), 64) == StepWork("pack", 64, 24 + 64, 0, 64)
     assert pack_work((2, 3, 4), 64, last=True) == StepWork("pack last", 64, 88, 0, 64, 1)
     assert pack_work((2, 3, 4), 64, fold=True) == StepWork("fold", 64, 88, 0, 64)

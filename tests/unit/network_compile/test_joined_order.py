@@ -77,7 +77,7 @@ def test_channels_that_are_no_weights_columns_stay() -> None:
     assert with_whole_blocks_first(replace(graph, nodes=nodes)).nodes == nodes
 
 
-def test_what_a_reader_adds_stays_and_names_that_are_taken_are_not_given_again() -> None:
+def test_additions_of_a_reader_stay_and_names_that_are_taken_are_not_given_again() -> None:
     graph = joined((1, 32))
     bias = np.arange(8, dtype=np.int32) * 1000
     taken = {"j.blocks": bias, "y.blocks_weights": bias + 1, "z.blocks_weights": bias + 2}

@@ -73,7 +73,7 @@ def test_max_pooling_of_negative_values_leaves_the_padding_out(
 
 
 def test_windows_that_overlap_by_less_than_a_stride_are_pooled_rows_first() -> None:
-    """Of a window of 3 x 3 every row of the input takes two maxima, and every output two more."""
+    """With windows of 3 x 3 each output column takes two maxima in every input row, and each output two more."""
     pool = PoolingLayer(1, (57, 112), (3, 3), (2, 2), (0, 1), (28, 56))
     assert own_position(pool) == (1, 1)
     code = lower_tiles(pool, {"rows": 2, "in_place": 1}, target().accelerator)

@@ -246,7 +246,7 @@ def test_a_node_with_a_reason_is_not_looked_at() -> None:
         layer_of(Graph("g", ("x",), ("y",), (node,), {}, {}), node, BOARD)
 
 
-def test_what_an_accelerator_lacks_is_a_reason() -> None:
+def test_a_missing_unit_of_an_accelerator_is_a_reason() -> None:
     tensors = {name: Tensor(name, X, "int8", 1.0) for name in ("x", "w", "y")}
     gates = tensors | {"w": Tensor("w", (2, 20, 1, 1), "int8", 1.0)}
     product, table = (Node("n", op, ("x", "w"), ("y",), {}) for op in ("multiply", "table"))

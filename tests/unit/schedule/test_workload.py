@@ -145,7 +145,7 @@ def test_groups_of_whole_blocks_are_computed_apart(channels: tuple[int, int], gr
     assert layer.block_groups(16) == apart
 
 
-def test_what_the_forms_of_a_network_add() -> None:
+def test_the_forms_of_a_network_have_skips_and_products() -> None:
     forms = {epilogue: replace(PLAIN, epilogue=epilogue) for epilogue in EPILOGUES}
     skips = ["skip", "shifted_skip", "product_skip", "product_shifted_skip"]
     assert [name for name, form in forms.items() if form.has_skip] == skips
@@ -155,7 +155,7 @@ def test_what_the_forms_of_a_network_add() -> None:
     assert not PLAIN.has_skip and not PLAIN.multiplies_bias
 
 
-def test_what_affects_no_schedule_is_left_out_of_the_shape() -> None:
+def test_fields_that_affect_no_schedule_are_left_out_of_the_shape() -> None:
     other = replace(PLAIN, name="other", bias=False, shift=3, clip=(-5, 5))
     assert other.schedule_shape == PLAIN.schedule_shape == replace(PLAIN, name="", clip=(0, 127))
     assert replace(PLAIN, groups=1).schedule_shape != PLAIN.schedule_shape

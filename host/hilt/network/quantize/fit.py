@@ -128,14 +128,16 @@ def fit(
 
 @dataclass(frozen=True)
 class _Refined:
-    """A candidate with its scales improved and weights rounded.
-
-    The decibels are of the samples that fit the scales: the search decides on the others, and shows them too well.
-    """
+    """A candidate with its scales improved and weights rounded."""
 
     candidate: _Candidate
     scales: Scales
-    decibels: float
+
+    def decibels(self) -> float:
+        """Return the decibels of the samples that fit the scales: the search decides on the others."""
+        search = self.candidate.start.search
+        search.use_constants_of(self.scales)
+        return search.measure_fitted(self.scales)
 
 
 @dataclass(frozen=True)
@@ -155,9 +157,7 @@ class _Refining:
             scales = start.search.improve(scales, self.on_step)
             if scales.biases:
                 scales.biases = corrected_biases(start.graph, start.regions, scales, start.statistics)
-        scales = _rounded(start, scales, self.samples, self.on_layer)
-        start.search.use_constants_of(scales)
-        return _Refined(candidate, scales, start.search.measure_fitted(scales))
+        return _Refined(candidate, _rounded(start, scales, self.samples, self.on_layer))
 
 
 def _with_borders_if_better(best: _Refined, candidates: _Candidates, refining: _Refining, *, asked: bool) -> _Refined:
@@ -166,7 +166,7 @@ def _with_borders_if_better(best: _Refined, candidates: _Candidates, refining: _
     if bordered is None:
         return best
     refined = refining.refined(bordered)
-    return refined if asked or refined.decibels > best.decibels + _LEAST_BORDER_GAIN else best
+    return refined if asked or refined.decibels() > best.decibels() + _LEAST_BORDER_GAIN else best
 
 
 def _rounded(start: _Start, scales: Scales, samples: HeldOut, advance: Callable[[int, int], None]) -> Scales:

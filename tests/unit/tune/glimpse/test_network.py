@@ -21,7 +21,7 @@ ARRAYS = {
 def test_inputs_are_standardised_and_cut_and_layers_rectified_but_for_the_last() -> None:
     network = NumpyPerceptron.from_arrays(ARRAYS, "it")
     assert (network.inputs, network.outputs) == (2, 1)
-    # (1, -1) after the mean and the scale: sums 1.5, -2 and -3, of which the rectifier leaves the first
+    # (1, -1) after the mean and the scale: the sums are 1.5, -2 and -3, and the rectifier clears the last two
     assert network(np.array([2.0, 0.0], np.float32)).tolist() == [1.75]
     # (-1, 1): sums -0.5, 2 and 1
     assert network(np.array([[0.0, 4.0]], np.float32)).tolist() == [[120.25]]
