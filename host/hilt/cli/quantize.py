@@ -46,7 +46,7 @@ Borders = Annotated[
     bool | None,
     typer.Option(
         help="Let padded convolutions read a constant around their data in place of zeros: more decibels, but VTA "
-        "takes up to a tenth longer. Unless given, where the network has less than 20 dB without.",
+        "takes up to a fifth longer. Unless given, where the network has less than 20 dB without.",
         show_default=False,
     ),
 ]
@@ -171,7 +171,7 @@ def print_result(result: Quantisation) -> None:
     if result.bordered:
         say_text(
             f"{result.bordered} layers read a constant around their data in place of zeros, which takes VTA up to a "
-            "tenth longer"
+            "fifth longer"
         )
     agreement = result.agreement
     say_text(
