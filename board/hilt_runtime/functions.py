@@ -7,7 +7,8 @@ sums add up in order, and the result is rounded to float32 once. native/function
 from __future__ import annotations
 
 import math
-from typing import Any, Sequence
+import sys
+from typing import Any, Callable, Sequence
 
 import numpy as np
 
@@ -85,6 +86,33 @@ def erf(x: Any) -> Any:
     t = 1.0 / (1.0 + 0.5 * size)
     complement = t * exp(-size * size + _horner(t, _ERF))
     return np.sign(wide) * (1.0 - complement)
+
+
+def in_float64(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return numpy's function with float32 computed in float64 and rounded once; a test's result stays boolean.
+
+    The bits are IEEE's of float32: extremes, tests and roundings are exact, a root or reciprocal has bits to spare.
+    """
+
+    def apply(*arrays: np.ndarray, **settings: Any) -> Any:
+        if any(array.dtype != np.float32 for array in arrays):
+            return function(*arrays, **settings)
+        result = function(*(array.astype(np.float64) for array in arrays), **settings)
+        return result.astype(np.float32) if result.dtype == np.float64 else result
+
+    return apply
+
+
+def ieee(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return numpy's function with IEEE's bits for float32: on 32 bits, numpy's vectors of NEON are others.
+
+    They take subnormal numbers for zero, and estimate roots and reciprocals. 64 bits have IEEE's.
+    """
+    return function if sys.maxsize > 1 << 32 else in_float64(function)
+
+
+sqrt, largest, least = ieee(np.sqrt), ieee(np.max), ieee(np.min)
+"""numpy's, with IEEE's bits for float32."""
 
 
 def sum_along(data: np.ndarray, axes: Sequence[int]) -> Any:

@@ -39,7 +39,7 @@ def _power(left: np.ndarray, right: np.ndarray) -> Any:
     if left.dtype != np.float32:
         return np.power(left, right).astype(left.dtype)
     if np.size(right) == 1 and np.ndim(right) <= left.ndim and float(np.ravel(right)[0]) in (2.0, 0.5):
-        return left * left if float(np.ravel(right)[0]) == 2.0 else np.sqrt(left)
+        return left * left if float(np.ravel(right)[0]) == 2.0 else functions.sqrt(left)
     return np.power(left.astype(np.float64), right).astype(left.dtype)
 
 
@@ -133,7 +133,7 @@ OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {
     "Asinh": _wide(np.arcsinh),
     "Atan": _wide(np.arctan),
     "Atanh": _wide(np.arctanh),
-    "Ceil": _unary(np.ceil),
+    "Ceil": _unary(functions.ieee(np.ceil)),
     "Celu": lambda i, a: _celu(_first(i), np.float32(a.get("alpha", 1.0))),
     "Clip": _clip,
     "Cos": _wide(np.cos),
@@ -142,13 +142,13 @@ OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {
     "Elu": lambda i, a: np.where(_first(i) > 0, _first(i), np.float32(a.get("alpha", 1.0)) * _expm1(_first(i))).astype(
         _first(i).dtype
     ),
-    "Equal": _binary(np.equal),
+    "Equal": _binary(functions.ieee(np.equal)),
     "Erf": _unary(functions.erf),
     "Exp": _unary(functions.exp),
-    "Floor": _unary(np.floor),
+    "Floor": _unary(functions.ieee(np.floor)),
     "Gelu": _gelu,
-    "Greater": _binary(np.greater),
-    "GreaterOrEqual": _binary(np.greater_equal),
+    "Greater": _binary(functions.ieee(np.greater)),
+    "GreaterOrEqual": _binary(functions.ieee(np.greater_equal)),
     "HardSigmoid": lambda i, a: _hard_sigmoid(_first(i), a.get("alpha", 0.2), a.get("beta", 0.5)),
     "HardSwish": lambda i, a: (_first(i) * _hard_sigmoid(_first(i), 1 / 6, 0.5)).astype(_first(i).dtype),
     "Identity": lambda i, a: _first(i),
@@ -157,12 +157,12 @@ OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {
     "LeakyRelu": lambda i, a: np.where(_first(i) >= 0, _first(i), np.float32(a.get("alpha", 0.01)) * _first(i)).astype(
         _first(i).dtype
     ),
-    "Less": _binary(np.less),
-    "LessOrEqual": _binary(np.less_equal),
+    "Less": _binary(functions.ieee(np.less)),
+    "LessOrEqual": _binary(functions.ieee(np.less_equal)),
     "Log": _unary(functions.log),
-    "Max": _over_all(_of_two(np.maximum)),
+    "Max": _over_all(_of_two(functions.ieee(np.maximum))),
     "Mean": lambda i, a: (_over_all(np.add)(i, a) / np.float32(len(i))).astype(_first(i).dtype),
-    "Min": _over_all(_of_two(np.minimum)),
+    "Min": _over_all(_of_two(functions.ieee(np.minimum))),
     "Mish": _unary(lambda x: x * functions.tanh(functions.softplus(x))),
     "Mod": _modulo,
     "Mul": _binary(np.multiply),
@@ -171,9 +171,9 @@ OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {
     "Or": _binary(np.logical_or),
     "PRelu": lambda i, a: np.where(_first(i) >= 0, _first(i), i[1] * _first(i)).astype(_first(i).dtype),
     "Pow": _binary(_power),
-    "Reciprocal": _unary(np.reciprocal),
+    "Reciprocal": _unary(functions.ieee(np.reciprocal)),
     "Relu": lambda i, a: np.where(_first(i) <= 0, 0, _first(i)).astype(_first(i).dtype),
-    "Round": _unary(np.rint),
+    "Round": _unary(functions.ieee(np.rint)),
     "Selu": _selu,
     "Shrink": _shrink,
     "Sigmoid": _unary(functions.sigmoid),
@@ -182,7 +182,7 @@ OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {
     "Sinh": _wide(np.sinh),
     "Softplus": _unary(functions.softplus),
     "Softsign": _unary(lambda x: x / (1 + np.abs(x))),
-    "Sqrt": _unary(np.sqrt),
+    "Sqrt": _unary(functions.sqrt),
     "Sub": _binary(np.subtract),
     "Sum": _over_all(np.add),
     "Tan": _wide(np.tan),

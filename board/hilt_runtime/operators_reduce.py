@@ -64,23 +64,24 @@ def mean(data: np.ndarray, axis: Any, keepdims: bool) -> Any:
     return (sums / float(data.size // max(sums.size, 1))).astype(np.float32)
 
 
-def _largest(data: np.ndarray, axis: Any, keepdims: bool) -> Any:
-    return np.max(data, axis=axis, keepdims=keepdims) + data.dtype.type(0)
+def largest(data: np.ndarray, axis: Any, keepdims: bool) -> Any:
+    """Return the largest along axes; of -0 and 0, 0."""
+    return functions.largest(data, axis=axis, keepdims=keepdims) + data.dtype.type(0)
 
 
 def _least(data: np.ndarray, axis: Any, keepdims: bool) -> Any:
-    return np.min(data, axis=axis, keepdims=keepdims) + data.dtype.type(0)
+    return functions.least(data, axis=axis, keepdims=keepdims) + data.dtype.type(0)
 
 
 def _softmax(inputs: Inputs, attributes: Attributes) -> Any:
     data, axis = _first(inputs), attributes.get("axis", -1)
-    powers = functions.exp(data - data.max(axis=axis, keepdims=True)).astype(data.dtype)
+    powers = functions.exp(data - functions.largest(data, axis=axis, keepdims=True)).astype(data.dtype)
     return (powers / functions.sum_along(powers, [axis % data.ndim])).astype(data.dtype)
 
 
 def _log_softmax(inputs: Inputs, attributes: Attributes) -> Any:
     data, axis = _first(inputs), attributes.get("axis", -1)
-    centred = data - data.max(axis=axis, keepdims=True)
+    centred = data - functions.largest(data, axis=axis, keepdims=True)
     sums = functions.sum_along(functions.exp(centred).astype(data.dtype), [axis % data.ndim])
     return (centred - functions.log(sums)).astype(data.dtype)
 
@@ -90,14 +91,14 @@ def _layer_normalization(inputs: Inputs, attributes: Attributes) -> Any:
     axes = tuple(range(attributes.get("axis", -1) % data.ndim, data.ndim))
     centred = data - mean(data, axes, True)
     variance = mean(centred * centred, axes, True)
-    result = centred / np.sqrt(variance + np.float32(attributes.get("epsilon", 1e-5))) * inputs[1]
+    result = centred / functions.sqrt(variance + np.float32(attributes.get("epsilon", 1e-5))) * inputs[1]
     return (result + inputs[2] if len(inputs) > 2 and inputs[2] is not None else result).astype(data.dtype)
 
 
 def _batch_normalization(inputs: Inputs, attributes: Attributes) -> Any:
     data, scale, shift, mean, variance = (np.asarray(tensor) for tensor in inputs[:5])
     shape = (1, -1) + (1,) * (data.ndim - 2)
-    factor = scale / np.sqrt(variance + np.float32(attributes.get("epsilon", 1e-5)))
+    factor = scale / functions.sqrt(variance + np.float32(attributes.get("epsilon", 1e-5)))
     return (data * factor.reshape(shape) + (shift - mean * factor).reshape(shape)).astype(data.dtype)
 
 
@@ -107,7 +108,7 @@ def _instance_normalization(inputs: Inputs, attributes: Attributes) -> Any:
     shape = (1, -1) + (1,) * (data.ndim - 2)
     centred = data - mean(data, axes, True)
     variance = mean(centred * centred, axes, True)
-    result = centred / np.sqrt(variance + np.float32(attributes.get("epsilon", 1e-5)))
+    result = centred / functions.sqrt(variance + np.float32(attributes.get("epsilon", 1e-5)))
     return (result * scale.reshape(shape) + shift.reshape(shape)).astype(data.dtype)
 
 
@@ -148,7 +149,7 @@ def _cumulative_sum(inputs: Inputs, attributes: Attributes) -> Any:
 
 
 def _norm(data: np.ndarray, axis: Any, keepdims: bool) -> Any:
-    return np.sqrt(_summed(data * data, axis, keepdims))
+    return functions.sqrt(_summed(data * data, axis, keepdims))
 
 
 def _l1(data: np.ndarray, axis: Any, keepdims: bool) -> Any:
@@ -177,8 +178,8 @@ def counted_sum(inputs: Inputs, attributes: Attributes) -> Any:
 
 OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {
     "counted_sum": counted_sum,
-    "ArgMax": _arg(np.argmax),
-    "ArgMin": _arg(np.argmin),
+    "ArgMax": _arg(functions.ieee(np.argmax)),
+    "ArgMin": _arg(functions.ieee(np.argmin)),
     "BatchNormalization": _batch_normalization,
     "CumSum": _cumulative_sum,
     "Einsum": lambda i, a: np.einsum(a["equation"], *i),
@@ -190,7 +191,7 @@ OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {
     "MatMul": lambda i, a: functions.product(i[0], i[1]),
     "ReduceL1": _reduction(_l1),
     "ReduceL2": _reduction(_norm),
-    "ReduceMax": _reduction(_largest),
+    "ReduceMax": _reduction(largest),
     "ReduceMean": _reduction(mean),
     "ReduceMin": _reduction(_least),
     "ReduceProd": _reduction(np.prod),

@@ -72,7 +72,7 @@ def _taps(places: np.ndarray, length: int, attributes: Attributes) -> Tuple[Any,
     """Return the indices and weights of an axis, see resize_plan."""
     mode = attributes.get("mode", "nearest")
     if mode == "nearest":
-        return np.clip(_nearest(places, attributes), 0, length - 1).astype(np.int64), None
+        return np.clip(_nearest(places, attributes), 0, length - 1).astype(np.intp), None
     base = np.floor(places)
     part = (places - base).astype(np.float32)
     if mode == "linear":
@@ -81,7 +81,7 @@ def _taps(places: np.ndarray, length: int, attributes: Attributes) -> Tuple[Any,
         weights = cubic_weights(part, attributes.get("cubic_coeff_a", -0.75))
     else:
         raise ValueError("Resize with mode {} is not known".format(mode))
-    indices = [np.clip(base + offset, 0, length - 1).astype(np.int64) for offset in weights]
+    indices = [np.clip(base + offset, 0, length - 1).astype(np.intp) for offset in weights]
     return np.stack(indices), np.stack([weight.astype(np.float32) for weight in weights.values()])
 
 

@@ -93,7 +93,7 @@ def _split(inputs: Inputs, attributes: Attributes) -> Any:
 
 
 def _gather(inputs: Inputs, attributes: Attributes) -> Any:
-    return np.take(_first(inputs), np.asarray(inputs[1]), axis=attributes.get("axis", 0))
+    return np.take(_first(inputs), np.asarray(inputs[1]).astype(np.intp), axis=attributes.get("axis", 0))
 
 
 def _gather_elements(inputs: Inputs, attributes: Attributes) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 
 from hilt_runtime import functions
 from hilt_runtime.operators_integer import windows
-from hilt_runtime.operators_reduce import mean
+from hilt_runtime.operators_reduce import largest, mean
 
 Inputs = Sequence[Any]
 Attributes = Mapping[str, Any]
@@ -199,7 +199,7 @@ def _max_pool(inputs: Inputs, attributes: Attributes) -> Any:
     data = _first(inputs)
     lowest = np.iinfo(data.dtype).min if np.issubdtype(data.dtype, np.integer) else -np.inf
     view, _ = pool_windows(inputs, attributes, lowest)
-    result = view.max(axis=(4, 5)) + data.dtype.type(0)  # of -0 and 0 that are largest, 0
+    result = largest(view, (4, 5), False)
     return result[:, :, 0] if data.ndim == 3 else result
 
 
@@ -219,6 +219,6 @@ OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {
     "Conv": _conv,
     "ConvTranspose": _conv_transpose,
     "GlobalAveragePool": _over_image(mean),
-    "GlobalMaxPool": _over_image(lambda x, axis, keepdims: np.max(x, axis=axis, keepdims=keepdims) + x.dtype.type(0)),
+    "GlobalMaxPool": _over_image(largest),
     "MaxPool": _max_pool,
 }

@@ -27,7 +27,11 @@ SOURCES = (
     *("pyproject.toml", "README.md", "board", "host/hilt", "bitstreams", "hls/README.md"),
     *("docs/protocol.md", "hls/golden", "hls/sim"),
     *("tests/__init__.py", "tests/conftest.py", "tests/unit/__init__.py", "tests/unit/board"),
-    *(f"tests/unit/network/{name}.py" for name in ("__init__", "engines", "test_native_engine")),
+    *(f"tests/unit/network/{name}.py" for name in ("__init__", "engines", "processor_cases")),
+    *(OPERATOR_TESTS := [
+        f"tests/unit/network/test_{name}.py"
+        for name in ("native_engine", "native_forms", "processor_bits", "integer_operators", "extremes", "pieces")
+    ]),
 )
 MACHINES = {"armhf": "armv7l", "arm64": "aarch64"}
 TOOLS = ("pytest", "pytest-asyncio", "pytest-timeout", "hypothesis", "platformdirs", "syrupy")
@@ -83,7 +87,7 @@ def test_the_boards_unit_tests_pass_on_arm(desk: Desk, tmp_path: Path) -> None:
         "-p",
         "no:cacheprovider",
         "tests/unit/board",
-        "tests/unit/network/test_native_engine.py",
+        *OPERATOR_TESTS,
         f"--ignore={NEEDS_COMPILER}",
     ]
     with desk.on():

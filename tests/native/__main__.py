@@ -12,7 +12,7 @@ from tests.native.cases import instructions_an_element
 from tests.native.tools import ROOT, SANITIZERS, build, run
 from tests.unit.network.engines import RECORDS
 
-_TESTS = ("test_integer_operators.py", "test_processor_operators.py", "test_native_engine.py")
+_TESTS = ("test_integer_operators.py", "test_processor_bits.py", "test_native_engine.py")
 
 
 _FUZZED = 200_000

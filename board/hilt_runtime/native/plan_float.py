@@ -6,6 +6,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
+from hilt_runtime import functions
 from hilt_runtime.native.plan_shape import take
 from hilt_runtime.native.steps import Builder, NotNativeError, broadcast, merged, padded
 from hilt_runtime.operators_reduce import reduced_axes
@@ -225,7 +226,7 @@ def _batch_normalization(builder: Builder, inputs: Inputs, attributes: Attribute
     if not all(builder.is_constant(array) for array in inputs[1:5]):
         raise NotNativeError("statistics that are computed")
     shape = (1, -1) + (1,) * (data.ndim - 2)
-    factor = scale / np.sqrt(variance + np.float32(attributes.get("epsilon", 1e-5)))
+    factor = scale / functions.sqrt(variance + np.float32(attributes.get("epsilon", 1e-5)))
     added = builder.constant((shift - mean * factor).reshape(shape))
     return [_combine(builder, "Add", _combine(builder, "Mul", data, builder.constant(factor.reshape(shape))), added)]
 

@@ -17,7 +17,7 @@ from syrupy.assertion import SnapshotAssertion
 from hilt_runtime.native import split
 from hilt_runtime.native.plans import PLANS, plan_operator
 from hilt_runtime.native.steps import KERNELS, Builder, NotNativeError, StepRecord
-from tests.unit.network.test_processor_operators import CASES
+from tests.unit.network.processor_cases import CASES
 
 GROUPS = 4
 """Parts of the cases."""

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from hilt_runtime import operators
-from tests.unit.network.test_processor_operators import by_onnx_runtime, whole
+from tests.unit.network.processor_cases import whole
+from tests.unit.network.test_processor_operators import by_onnx_runtime
 
 RANDOM = np.random.default_rng(23)
 
