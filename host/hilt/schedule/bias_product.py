@@ -17,8 +17,11 @@ from hilt.vta.isa import INSTRUCTION, MemoryType, Opcode, multiplies
 BIAS, BIAS_BLOCKS, BIAS_INPUT = "bias", "bias_blocks", "bias_input"
 _LARGE = 127
 """The input of all lanes but the first, which has 1."""
-_LEAST_PIXELS = 4
-"""A plane has so many pixels for each lane, or the blocks take longer to load than the products save."""
+_LEAST_PIXELS = {1: 4.0, 2: 2.0, 4: 0.75}
+"""A plane has so many pixels for each lane, by read ports, or the blocks take longer to load than the products save.
+
+Over four ports that is less than what the compute stage waits for a LOAD of the bias.
+"""
 
 
 def bias_input(accelerator: Accelerator) -> NDArray[np.int8]:
@@ -37,7 +40,8 @@ def largest_bias(accelerator: Accelerator) -> int:
 def fits_product(bias: NDArray[np.int32], pixels: int, accelerator: Accelerator) -> bool:
     """Return whether a bias can be a product, and an output plane has enough `pixels` for it to be faster."""
     largest = np.abs(bias.astype(np.int64)).max(initial=0)
-    return pixels >= _LEAST_PIXELS * accelerator.parameters.block and bool(largest <= largest_bias(accelerator))
+    enough = pixels >= _LEAST_PIXELS[accelerator.read_ports] * accelerator.parameters.block
+    return enough and bool(largest <= largest_bias(accelerator))
 
 
 def bias_blocks(bias: NDArray[np.int32], accelerator: Accelerator) -> NDArray[np.int8]:

@@ -17,7 +17,9 @@ from hilt.network.verify import compare
 from hilt.schedule import lower
 from hilt.schedule.bias_product import bias_blocks, bias_input, fits_product, largest_bias, with_bias_product
 from hilt.schedule.code import code_of
+from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import MemoryType, Opcode
+from hilt.vta.parameters import VTAParameters
 from hilt_runtime import Network, read_bundle
 
 from .graphs import BATCHED, PYNQ, SMALL, Builder, target
@@ -84,6 +86,14 @@ def test_a_bias_that_is_too_large_or_of_few_pixels_is_no_product() -> None:
     assert not fits_product(np.array([most + 1], np.int32), 64, accelerator)
     assert not fits_product(np.array([-(1 << 31)], np.int32), 64, accelerator)
     assert not fits_product(np.array([1], np.int32), 63, accelerator)
+
+
+@pytest.mark.parametrize(("read_ports", "pixels"), [(1, 128), (2, 64), (4, 24)])
+def test_several_ports_bring_the_blocks_of_a_smaller_plane(read_ports: int, pixels: int) -> None:
+    parameters = VTAParameters.from_name("2x32_i8w8a32_15_16_19_18")
+    accelerator = Accelerator.for_parameters(parameters, bus_bits=128, read_ports=read_ports)
+    assert fits_product(np.array([1], np.int32), pixels, accelerator)
+    assert not fits_product(np.array([1], np.int32), pixels - 1, accelerator)
 
 
 def test_a_bias_that_finds_no_room_on_chip_is_no_product() -> None:
