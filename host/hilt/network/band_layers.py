@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import groupby
 
 from hilt.network.bands import Bands, band_rows
 from hilt.network.graph import Graph, Node
@@ -81,7 +82,14 @@ def _pooling(layer: TiledLayer, pool: PoolingLayer, lanes: int) -> TiledLayer:
         pool.pads[0],
         repeats=pool.averaging is None,
     )
-    pool = replace(pool, size=(bands.height, pool.size[1]), pads=(0, pool.pads[1]), out=(bands.band_made, pool.out[1]))
+    whole = pool.averaging is not None and pool.kernel == pool.size and pool.out == (1, 1)
+    pool = replace(
+        pool,
+        size=(bands.height, pool.size[1]),
+        pads=(0, pool.pads[1]),
+        out=(bands.band_made, pool.out[1]),
+        runs=tuple(len(list(run)) for _, run in groupby(range(bands.height), key=bands.needs)) if whole else (),
+    )
     return replace(layer, work=pool, bands=_reached(bands))
 
 

@@ -3,15 +3,19 @@
 One block of weights serves all positions and all channels. Successive micro-ops add to different accumulators, since
 a second addition to one waits for the first: the planes of a tile are micro-ops, the outputs of a plane are loops. A
 plane with a single output has its window's positions as loops; a tile of few such planes adds the odd rows to sums of
-their own, which the ALU adds to the others.
+their own, which the ALU adds to the others. Where the rows of the only window lie in several bands, a tile has the
+rows of each band of all its planes one behind another, so one LOAD brings them.
 """
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from hilt.network.pool_tiles import Averaging, PoolingLayer, PoolTile, PoolWriter
+from hilt.network.tile_writer import DATA
 from hilt.schedule.loops import HAZARD_DISTANCE
 from hilt.vta.accelerator import Accelerator
-from hilt.vta.isa import AluOpcode, Opcode
+from hilt.vta.isa import AluOpcode, MemoryType, Opcode
 
 
 class AveragePoolWriter(PoolWriter):
@@ -26,6 +30,8 @@ class AveragePoolWriter(PoolWriter):
         self._halved = self._looped and interlock and _in_halves(pool, planes)
         """Whether odd rows have sums of their own, behind the others of a tile."""
         super().__init__(pool, rows, planes, accelerator, copied=2 * planes if self._halved else 0)
+        self._runs = pool.runs if self._looped and planes > 1 and not self._halved else ()
+        """The rows of each band, where a tile has them apart."""
         self._averaging = averaging
         high, wide = pool.kernel
         self._taps = (
@@ -38,16 +44,49 @@ class AveragePoolWriter(PoolWriter):
         """Write, for each place of a tile, the planes of each position that a tile there has."""
         outputs = self.made // self.planes
         for place in range(min(2, self.tiles)):
-            source = place % self.places * self.planes * self.box
+            source = self._source(place)
             self._first.append(len(self.uops))
-            for tap in self._taps:
+            for tap, box in self._places():
                 self.uops += [
-                    (self.begin(place) + plane * outputs, source + plane * self.box + tap)
+                    (self.begin(place) + plane * outputs, source + plane * box + tap)
                     for plane in range(self._planes_at(place))
                 ]
             if self._halved:
                 odd = [(dst + self.planes, src + self.pool.wide) for dst, src in self.uops[-self.planes :]]
                 self.uops += [*odd, (self.begin(place), self.begin(place) + self.planes)]
+
+    def _source(self, tile: int) -> int:
+        """Return the first input element of a tile."""
+        return tile % self.places * self.planes * self.box
+
+    def _places(self) -> list[tuple[int, int]]:
+        """Return where each position, or each run of rows, lies in a tile, and the elements between two planes."""
+        if not self._runs:
+            return [(tap, self.box) for tap in self._taps]
+        firsts = [0, *accumulate(self._runs)]
+        return [
+            (first * self.planes * self.pool.wide, rows * self.pool.wide)
+            for first, rows in zip(firsts, self._runs, strict=False)
+        ]
+
+    def load_tile(self, tile: PoolTile) -> None:
+        """See PoolWriter."""
+        if not self._runs:
+            super().load_tile(tile)
+            return
+        plane, first = self.pool.high * self.pool.wide, tile.plane * self.pool.high * self.pool.wide
+        for place, elements in self._places():
+            self.add(
+                DATA,
+                Opcode.LOAD,
+                memory_type=MemoryType.INP,
+                sram_base=self._source(tile.number) + place,
+                dram_base=first,
+                y_size=tile.planes,
+                x_size=elements,
+                x_stride=plane,
+            )
+            first += elements
 
     def begin(self, tile: int) -> int:
         """See PoolWriter."""
@@ -80,16 +119,16 @@ class AveragePoolWriter(PoolWriter):
     def _add_all(self, tile: PoolTile, first: int, made: int) -> None:
         """Add the window's positions, one instruction for each that has micro-ops of its own."""
         self.clear(first, made)
-        loops = self._loops(tile)
-        for number in range(len(self._taps)):
+        high = self.pool.kernel[0]
+        for number, rows in enumerate(self._runs or [high] * len(self._taps)):
             begin = first + number * self._planes_at(tile.number % 2)
-            self.compute_with(Opcode.GEMM, begin, begin + tile.planes, **loops)
+            self.compute_with(Opcode.GEMM, begin, begin + tile.planes, **self._loops(tile, rows))
 
-    def _loops(self, tile: PoolTile) -> dict[str, int]:
-        """Return the loops of a GEMM: over the window's positions, or over the outputs of one position."""
+    def _loops(self, tile: PoolTile, high: int) -> dict[str, int]:
+        """Return the loops of a GEMM: over `high` rows of the window, or over the outputs of one position."""
         pool = self.pool
         if self._looped:
-            high, wide = pool.kernel
+            wide = pool.kernel[1]
             return {"iter_out": high, "iter_in": wide, "src_factor_out": pool.wide, "src_factor_in": 1}
         return {
             "iter_out": tile.rows,

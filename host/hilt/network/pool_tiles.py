@@ -30,7 +30,8 @@ class PoolingLayer:
     """A pooling over packed tensors: a maximum, or an average if `averaging` is there.
 
     `planes` is blocks of images times blocks of channels; sizes are (height, width), `pads` are before the first
-    row and column. Elements outside the input are zeros.
+    row and column. Elements outside the input are zeros. `runs` are how many of its rows, from the first on, lie in one
+    band each, where the only window reaches over several.
     """
 
     planes: int
@@ -40,6 +41,7 @@ class PoolingLayer:
     pads: tuple[int, int]
     out: tuple[int, int]
     averaging: Averaging | None = None
+    runs: tuple[int, ...] = ()
 
     @property
     def high(self) -> int:
@@ -145,7 +147,7 @@ class PoolWriter(TileWriter):
     def write_tiles(self) -> None:
         """Add the loads, the computation and the store of each tile."""
         for tile in self.each_tile():
-            self._load(tile)
+            self.load_tile(tile)
             self.compute(tile)
             self._store(tile)
 
@@ -174,7 +176,7 @@ class PoolWriter(TileWriter):
         first = tile.row * self.pool.stride[0]
         return first, first + self.pool.rows_read(tile.rows)
 
-    def _load(self, tile: PoolTile) -> None:
+    def load_tile(self, tile: PoolTile) -> None:
         """Load a tile's input rows, with zeros where it reaches past the input."""
         pool = self.pool
         (height, width), left = pool.size, pool.pads[1]

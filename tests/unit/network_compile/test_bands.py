@@ -17,6 +17,7 @@ from hilt.network.layers import NotOnVtaError, TiledLayer, VtaLayer
 from hilt.network.lower_layer import bias_constants, layer_code
 from hilt.network.lower_tiles import tile_knobs
 from hilt.network.packed_layout import PackedLayout
+from hilt.network.pool_tiles import PoolingLayer
 from hilt.network.reference import evaluate
 from hilt.network.simulated import SimulatedVta
 from hilt.network.target import CompileTarget, NoBandsError, aimed
@@ -112,6 +113,25 @@ LAYERS = {
 def test_every_schedule_of_a_layer_in_bands_is_right(name: str, accelerator: Accelerator) -> None:
     graph = LAYERS[name]
     run_schedules(graph, banded(graph, graph.nodes[-1], accelerator), accelerator)
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "rows", "runs"),
+    [(TWO, 7, (4, 3)), (TWO, 4, (2, 2)), (TWO, 1, (1,)), (FOUR, 3, (1, 1, 1))],
+    ids=["two lanes, odd", "two lanes, even", "one row", "four lanes"],
+)
+def test_every_schedule_of_a_mean_over_bands_is_right(
+    accelerator: Accelerator, rows: int, runs: tuple[int, ...]
+) -> None:
+    """A tile of several planes has a LOAD for the rows of each band, of all planes."""
+    graph = pool("average_pool", (rows, 5), (1, 1), kernel=[rows, 5], strides=[1, 1], pads=[0] * 4, **AVERAGE)
+    layer = banded(graph, graph.nodes[-1], accelerator)
+    run_schedules(graph, layer, accelerator)
+    assert isinstance(layer.work, PoolingLayer) and layer.work.runs == runs
+    code = layer_code(layer, {"rows": 1, "planes": 3}, accelerator)
+    loads = code.records[(code.buffers == code.names.index("inp")) & (code.records["opcode"] == Opcode.LOAD)]
+    brought = (loads["y_size"].astype(int) * loads["x_size"]).tolist()
+    assert brought == [3 * 5 * run for run in runs]
 
 
 @pytest.mark.parametrize(("rows", "kernel", "stride"), [(12, 3, 1), (11, 3, 2), (9, 5, 1), (14, 4, 2)])
