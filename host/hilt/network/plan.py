@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hilt.network.ahead import joined_ahead
 from hilt.network.aliases import Aliases
 from hilt.network.buffers import Life, one_behind_another, shared
 from hilt.network.graph import Graph, Node, Tensor
@@ -26,7 +27,7 @@ from hilt.network.target import CompileTarget
 from hilt.network.tile_writer import ROWS, UNITS
 from hilt.network.timing import layer_ends
 from hilt.schedule import bound_cycles
-from hilt.schedule.chain import Chain, ChainLink, join
+from hilt.schedule.chain import Chain, ChainLink
 from hilt.schedule.code import Code
 from hilt.schedule.residual import IDENTITY, RESIDUAL, identity_block
 from hilt.vta.accelerator import Accelerator
@@ -320,7 +321,7 @@ class Planner:
         programs, layers = [], []
         features: dict[str, bool] = {}
         for number, linked in enumerate(self.chains):
-            chain = join(linked.links, sizes, self.target.accelerator)
+            chain = joined_ahead(linked.links, sizes, self.target.accelerator, self.searcher.twin, self.target.memory)
             program = chain.program
             for name, uses in (("table", uses_table), ("window", uses_window), ("bands", uses_bands)):
                 if uses(program.instructions, self.target.accelerator):

@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from hilt.schedule.chain_ahead import Ahead, with_loads_ahead
 from hilt.schedule.chain_places import Place, places_of
 from hilt.schedule.chain_tokens import Depths, Memory, with_relays_apart, with_tokens
 from hilt.schedule.code import Code
+from hilt.schedule.port_rows import in_port_rows
 from hilt.schedule.residual import RESIDUAL
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import INSTRUCTION, UOP, MemoryType, Opcode, encode, encode_uops, multiplies
@@ -50,13 +52,16 @@ def most_instructions(code: Code) -> int:
     return len(code.records) + int(np.count_nonzero(resets | (code.records["opcode"] == Opcode.LOAD)))
 
 
-def join(links: Sequence[ChainLink], sizes: Mapping[str, int], accelerator: Accelerator) -> Chain:
+def join(
+    links: Sequence[ChainLink], sizes: Mapping[str, int], accelerator: Accelerator, ahead: Sequence[Ahead] = ()
+) -> Chain:
     """Return one program of all layers, in their order, with a buffer for each name in the links' `buffers`.
 
     Args:
         links: The layers. A layer may read the output of an earlier one.
         sizes: Bytes of each buffer, by the links' names.
         accelerator: The accelerator that the layers were lowered for.
+        ahead: Weights that come among the LOADs of earlier layers, and count as theirs.
     """
     names = [_UOP, *dict.fromkeys(name for link in links for name in link.buffers.values())]
     number = {name: position for position, name in enumerate(names)}
@@ -68,7 +73,7 @@ def join(links: Sequence[ChainLink], sizes: Mapping[str, int], accelerator: Acce
     for link, place in zip(links, places_of([link.code for link in links], depths, second), strict=True):
         code = _early_first(_placed(link.code, place, begin))
         begin += len(code.uops)
-        shards.append(_located(code, link))
+        shards.append(in_port_rows(_located(code, link), accelerator))
         owners.append(_owners(code, link, number))
         moved.append(code.uops)
     uops = np.concatenate([np.zeros(0, dtype=UOP), *moved])
@@ -76,10 +81,13 @@ def join(links: Sequence[ChainLink], sizes: Mapping[str, int], accelerator: Acce
     finish["opcode"] = Opcode.FINISH
     records = np.concatenate([*shards, finish])
     owner = np.append(np.concatenate(owners), -1)
+    lengths = np.array([len(shard) for shard in shards])
+    if ahead:
+        records, sources, lengths = with_loads_ahead(records, ahead, lengths)
+        owner = owner[sources]
     records = with_tokens(
         records, Memory(owner, uops, parameters.wgt_element_bytes // parameters.out_element_bytes), depths
     )
-    lengths = np.array([len(shard) for shard in shards])
     if accelerator.hazards == "interlock":
         records, places = with_relays_apart(records)
         owner = np.insert(owner, places, -1)

@@ -90,7 +90,7 @@ def with_relays_apart(records: Records) -> tuple[Records, NDArray[np.int64]]:
 
 
 @dataclass(frozen=True)
-class _Block:
+class Block:
     """The elements that a LOAD or STORE moves in memory: rows of `wide` elements, `stride` apart."""
 
     first: int
@@ -98,14 +98,43 @@ class _Block:
     wide: int
     stride: int
 
-    def in_parts(self, parts: int) -> _Block:
+    def in_parts(self, parts: int) -> Block:
         """Return the same memory in elements of which each of these has `parts`."""
-        return _Block(self.first * parts, self.high, self.wide * parts, self.stride * parts)
+        return Block(self.first * parts, self.high, self.wide * parts, self.stride * parts)
 
     @property
     def elements(self) -> NDArray[np.int64]:
         """Return their numbers in the buffer."""
         return (self.first + self.stride * np.arange(self.high)[:, None] + np.arange(self.wide)).reshape(-1)
+
+
+class Stored:
+    """Knows the last STORE of each element that STOREs write, by buffer.
+
+    A weight block is as large as `block_elements` such elements.
+    """
+
+    def __init__(self, block_elements: int) -> None:
+        self._block_elements = block_elements
+        self._known: dict[int, NDArray[np.int64]] = {}
+        """The last STORE of each element; -1 is none."""
+
+    def note(self, number: int, buffer: int, block: Block) -> None:
+        """Note that STORE `number` writes this part of a buffer."""
+        known = self._known.get(buffer, np.zeros(0, dtype=np.int64))
+        elements = block.elements
+        if (end := int(elements.max(initial=-1)) + 1) > len(known):
+            known = np.concatenate((known, np.full(max(end - len(known), len(known)), -1)))
+            self._known[buffer] = known
+        known[elements] = number
+
+    def last(self, buffer: int, block: Block, kind: MemoryType) -> int:
+        """Return the last STORE that wrote some of what a LOAD of `kind` reads; -1 if none did."""
+        known = self._known.get(buffer)
+        if known is None:
+            return -1
+        elements = (block.in_parts(self._block_elements) if kind is MemoryType.WGT else block).elements
+        return int(known[elements[elements < len(known)]].max(initial=-1))
 
 
 class _Channel:
@@ -177,8 +206,7 @@ class _Scheduler:
         self.passes_on = (~operations | (records["use_imm"] == 0)).tolist()
         turns = records["iter_out"].astype(np.int64) * records["iter_in"]
         self.issues = ((records["uop_end"].astype(np.int64) - records["uop_bgn"]) * turns).tolist()
-        self.stored: dict[int, NDArray[np.int64]] = {}
-        """The last STORE of each element, by buffer; -1 is none."""
+        self.stored = Stored(memory.block_elements)
         self.last_compute = self.last_store = -1
         self.relays: list[int] = []
         """Instructions of the compute stage but ALU instructions with an immediate."""
@@ -201,7 +229,7 @@ class _Scheduler:
             _, kind, sram, dram, high, wide, stride, top, bottom, left, right = (
                 column[number] for column in columns.values()
             )
-            block = _Block(dram, high, wide, stride)
+            block = Block(dram, high, wide, stride)
             if is_load:
                 length = (high + top + bottom) * (wide + left + right)
                 self._load(number, MemoryType(kind), (sram, sram + length), block)
@@ -211,11 +239,9 @@ class _Scheduler:
             self.records[flag] = values
         return self.records
 
-    def _load(self, number: int, kind: MemoryType, span: _Span, block: _Block) -> None:
+    def _load(self, number: int, kind: MemoryType, span: _Span, block: Block) -> None:
         needed = _latest(self.reader[kind], *span)
-        if kind is MemoryType.WGT:
-            block = block.in_parts(self.memory.block_elements)
-        store = self._last_store_of(int(self.memory.buffer[number]), block)
+        store = self.stored.last(int(self.memory.buffer[number]), block, kind)
         if store > self.from_store.covered:
             relay = self._relay(store)
             if relay < store:
@@ -261,25 +287,11 @@ class _Scheduler:
         self.from_store.wait(number, _latest(self.out_reader, first, end))
         self.out_writer[first:end] = number
 
-    def _store(self, number: int, kind: int, span: _Span, block: _Block) -> None:
+    def _store(self, number: int, kind: int, span: _Span, block: Block) -> None:
         self.to_store.wait(number, _latest(self.out_writer, *span))
         self.out_reader[span[0] : span[1]] = number
         self.last_store = number
         self.store_begins[number] = self.issued
         if kind == MemoryType.TABLE:  # touches no memory
             return
-        buffer = int(self.memory.buffer[number])
-        known = self.stored.get(buffer, np.zeros(0, dtype=np.int64))
-        elements = block.elements
-        if (end := int(elements.max(initial=-1)) + 1) > len(known):
-            known = np.concatenate((known, np.full(max(end - len(known), len(known)), -1)))
-            self.stored[buffer] = known
-        known[elements] = number
-
-    def _last_store_of(self, buffer: int, block: _Block) -> int:
-        """Return the last STORE that wrote some of these elements; -1 if none did."""
-        known = self.stored.get(buffer)
-        if known is None:
-            return -1
-        elements = block.elements
-        return int(known[elements[elements < len(known)]].max(initial=-1))
+        self.stored.note(number, int(self.memory.buffer[number]), block)
