@@ -1,4 +1,4 @@
-"""What a chain loads where its load stage would wait: among the LOADs of layers before their own.
+"""LOADs ahead of their layer, in the waits of a chain's load stage.
 
 A layer's LOADs stand behind those of the layer before it, so its first data comes when that layer's last tile is
 computed. Where it is in memory earlier, and its place on chip is free, the twin's timeline shows for how long the load

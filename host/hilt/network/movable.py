@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hilt.schedule.chain import Chain
 from hilt.schedule.chain_ahead import stage_loads, units_of
-from hilt.schedule.chain_tokens import Block, Stored
+from hilt.schedule.chain_tokens import MovedRows, Stored
 from hilt.schedule.operand_spans import operand_spans
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import MemoryType, Opcode, decode, decode_uops, multiplies
@@ -110,7 +110,7 @@ class _Finder:
         touched = blocks.reshape(units, wide).max(axis=1)
         blocks[:] = place
         load = (self._numbers[place],)
-        layers = np.searchsorted(self._ends, touched, side="right")
+        layers = np.where(touched < 0, -1, np.searchsorted(self._ends, touched, side="right"))
         for first, end in pairwise([0, *(np.flatnonzero(np.diff(layers)) + 1).tolist(), units]):
             last = int(touched[first:end].max())
             latest = max(last, behind)
@@ -147,8 +147,8 @@ def _span(record: np.void) -> tuple[int, int]:
     return first, first + high * wide
 
 
-def _block(record: np.void) -> Block:
-    return Block(*(int(record[name]) for name in ("dram_base", "y_size", "x_size", "x_stride")))
+def _block(record: np.void) -> MovedRows:
+    return MovedRows(*(int(record[name]) for name in ("dram_base", "y_size", "x_size", "x_stride")))
 
 
 def _buffers(program: Program) -> list[int]:

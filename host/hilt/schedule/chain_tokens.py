@@ -90,7 +90,7 @@ def with_relays_apart(records: Records) -> tuple[Records, NDArray[np.int64]]:
 
 
 @dataclass(frozen=True)
-class Block:
+class MovedRows:
     """The elements that a LOAD or STORE moves in memory: rows of `wide` elements, `stride` apart."""
 
     first: int
@@ -98,9 +98,9 @@ class Block:
     wide: int
     stride: int
 
-    def in_parts(self, parts: int) -> Block:
+    def in_parts(self, parts: int) -> MovedRows:
         """Return the same memory in elements of which each of these has `parts`."""
-        return Block(self.first * parts, self.high, self.wide * parts, self.stride * parts)
+        return MovedRows(self.first * parts, self.high, self.wide * parts, self.stride * parts)
 
     @property
     def elements(self) -> NDArray[np.int64]:
@@ -119,7 +119,7 @@ class Stored:
         self._known: dict[int, NDArray[np.int64]] = {}
         """The last STORE of each element; -1 is none."""
 
-    def note(self, number: int, buffer: int, block: Block) -> None:
+    def note(self, number: int, buffer: int, block: MovedRows) -> None:
         """Note that STORE `number` writes this part of a buffer."""
         known = self._known.get(buffer, np.zeros(0, dtype=np.int64))
         elements = block.elements
@@ -128,7 +128,7 @@ class Stored:
             self._known[buffer] = known
         known[elements] = number
 
-    def last(self, buffer: int, block: Block, kind: MemoryType) -> int:
+    def last(self, buffer: int, block: MovedRows, kind: MemoryType) -> int:
         """Return the last STORE that wrote some of what a LOAD of `kind` reads; -1 if none did."""
         known = self._known.get(buffer)
         if known is None:
@@ -229,7 +229,7 @@ class _Scheduler:
             _, kind, sram, dram, high, wide, stride, top, bottom, left, right = (
                 column[number] for column in columns.values()
             )
-            block = Block(dram, high, wide, stride)
+            block = MovedRows(dram, high, wide, stride)
             if is_load:
                 length = (high + top + bottom) * (wide + left + right)
                 self._load(number, MemoryType(kind), (sram, sram + length), block)
@@ -239,7 +239,7 @@ class _Scheduler:
             self.records[flag] = values
         return self.records
 
-    def _load(self, number: int, kind: MemoryType, span: _Span, block: Block) -> None:
+    def _load(self, number: int, kind: MemoryType, span: _Span, block: MovedRows) -> None:
         needed = _latest(self.reader[kind], *span)
         store = self.stored.last(int(self.memory.buffer[number]), block, kind)
         if store > self.from_store.covered:
@@ -287,7 +287,7 @@ class _Scheduler:
         self.from_store.wait(number, _latest(self.out_reader, first, end))
         self.out_writer[first:end] = number
 
-    def _store(self, number: int, kind: int, span: _Span, block: Block) -> None:
+    def _store(self, number: int, kind: int, span: _Span, block: MovedRows) -> None:
         self.to_store.wait(number, _latest(self.out_writer, *span))
         self.out_reader[span[0] : span[1]] = number
         self.last_store = number
