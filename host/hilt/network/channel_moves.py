@@ -1,0 +1,380 @@
+"""Channels that are cut, joined and shuffled, without moving them.
+
+A convolution that reads moved channels reads the tensors that they come from: its weights have a column for each of
+their channels, and zeros for those that it does not read. Pools, tables and depthwise convolutions between work on the
+unmoved tensors. What is joined has whole blocks: layers get kernels of zeros up to the block, and the joined tensor
+lies in one memory. Where the tensors have many channels more than are read, VTA selects: a 1 x 1 convolution with a
+weight of 1 for each channel. All of it is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilt.network.channel_map import BLOCK, ChannelMap, shuffled
+from hilt.network.graph import Graph, Node
+
+_FOLLOWERS = ("max_pool", "average_pool", "global_average_pool", "upsample", "table", "pad")
+"""Operators that compute each channel by itself; a depthwise convolution is another."""
+_MOVERS = ("concat", "slice", "reshape", "transpose")
+_ON_VTA = ("add", "multiply", *_FOLLOWERS)
+"""Operators that VTA may run: their data is selected by VTA, too."""
+_MOST_MACS = 512
+"""Multiply-accumulates that VTA makes in the time in which a core moves an element to VTA and back."""
+
+
+def with_unmoved_channels(graph: Graph) -> Graph:
+    """Return a graph with the same outputs in which convolutions read channels where they are made."""
+    if not any(node.op in ("concat", "slice", "transpose") for node in graph.nodes):
+        return graph
+    mover = _Mover(graph)
+    for node in graph.nodes:
+        mover.take(node)
+    return mover.rewritten()
+
+
+@dataclass(frozen=True)
+class _Uses:
+    """How the tensors of a graph are read."""
+
+    reading: frozenset[str]
+    """Tensors that reach a layer of VTA, moved or not."""
+    joined: frozenset[str]
+    """Tensors that reach a Concat of several rests of blocks, and whose other readers take channels from anywhere."""
+
+
+class _Mover:
+    """Writes the nodes of the new graph, in the old one's order."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._readers = graph.consumers()
+        self._uses = _uses(graph, self._readers)
+        self._nodes: list[Node] = []
+        self._tensors, self._constants = dict(graph.tensors), dict(graph.constants)
+        self._maps: dict[str, ChannelMap] = {}
+        self._orders: dict[str, tuple[str, NDArray[Any]]] = {}
+        """Tensors that Reshape and Transpose made: the first tensor, and the place there of each element."""
+        self._made: dict[tuple[str, ...], str] = {}
+        """Joined and selected tensors."""
+        self._stands_for: dict[str, str] = {}
+        """The names of the graph's nodes that written ones stand for."""
+
+    def rewritten(self) -> Graph:
+        """Return the graph of the nodes that its outputs need."""
+        needed, kept = set(self._graph.outputs), []
+        for node in reversed(self._nodes):
+            if needed & set(node.outputs):
+                kept.append(node)
+                needed |= set(node.inputs)
+        names = {node.name for node in kept}
+        nodes = [
+            node
+            if self._stands_for.get(node.name, node.name) in names
+            else replace(node, name=self._stands_for[node.name])
+            for node in reversed(kept)
+        ]
+        if tuple(nodes) == self._graph.nodes:
+            return self._graph
+        needed |= {name for node in kept for name in node.outputs} | set(self._graph.inputs)
+        tensors = {name: tensor for name, tensor in self._tensors.items() if name in needed}
+        constants = {name: value for name, value in self._constants.items() if name in needed}
+        return replace(self._graph, nodes=tuple(nodes), tensors=tensors, constants=constants)
+
+    def take(self, node: Node) -> None:
+        """Write a node, or the one that stands for it."""
+        data = node.inputs[0] if node.inputs else ""
+        if len(node.inputs) > 3 and node.op in ("conv2d", "dense"):
+            node = replace(node, inputs=(*node.inputs[:3], self._plain(node.inputs[3])))
+        crooked = data in self._maps and not self._maps[data].is_free(self._channels)
+        if node.op in _MOVERS:
+            self._move(node)
+        elif _is_convolution(self._graph, node) and node.outputs[0] in self._uses.joined and not any(node.inputs[3:]):
+            node = self._padded(self._folded(node) if crooked else node)
+        elif _is_convolution(self._graph, node) and crooked:
+            node = self._folded(node)
+        elif crooked and self._follows(node):
+            node = self._followed(node)
+        elif node.op in ("conv2d", *_ON_VTA):
+            node = replace(node, inputs=tuple(self._plain(name) for name in node.inputs))
+        self._nodes.append(node)
+
+    def _channels(self, name: str) -> int:
+        return self._tensors[name].shape[1]
+
+    def _map_of(self, name: str) -> ChannelMap:
+        return self._maps.get(name) or ChannelMap.whole(name, self._channels(name))
+
+    def _move(self, node: Node) -> None:
+        """Note which channels a mover's output has, if it moves whole channels."""
+        output = node.outputs[0]
+        if node.op == "concat" and node.attributes["axis"] == 1 and all(self._is_image(name) for name in node.inputs):
+            reaches = output in self._uses.reading
+            parts = [self._compact(name) if reaches else self._map_of(name) for name in node.inputs]
+            self._maps[output] = ChannelMap.joined(parts, self._channels)
+        elif node.op == "slice" and list(node.attributes["axes"]) == [1] and self._is_image(node.inputs[0]):
+            (start,), (end,), (step,) = (node.attributes[key] for key in ("starts", "ends", "steps"))
+            self._maps[output] = self._map_of(node.inputs[0]).taken(
+                np.arange(self._channels(node.inputs[0]))[start:end:step]
+            )
+        elif node.op in ("reshape", "transpose"):
+            self._turn(node)
+
+    def _turn(self, node: Node) -> None:
+        """Follow the elements through a Reshape or Transpose; where they are an image again, its channels are known."""
+        source, output = node.inputs[0], node.outputs[0]
+        if source not in self._orders and not self._is_image(source):
+            return
+        first, order = self._orders.get(source) or (source, np.arange(self._tensors[source].size))
+        order = order.reshape(self._tensors[source].shape)
+        if node.op == "transpose":
+            order = order.transpose(node.attributes["perm"])
+        self._orders[output] = first, order.reshape(self._tensors[output].shape)
+        image = self._tensors[first].shape
+        is_flat = self._tensors[output].shape == image[:2]
+        channels = shuffled(self._orders[output][1].reshape(image) if is_flat else self._orders[output][1], image)
+        if channels is not None:
+            self._maps[output] = self._map_of(first).taken(channels)
+
+    def _is_image(self, name: str) -> bool:
+        tensor = self._tensors.get(name)
+        return tensor is not None and tensor.dtype == "int8" and len(tensor.shape) == 4
+
+    def _compact(self, name: str) -> ChannelMap:
+        """Return the channels of a Concat's operand: VTA selects them, where they are a part of others."""
+        channels = self._map_of(name)
+        width = channels.width(self._channels)
+        if len(channels) * 3 > width * 2 or width > _MOST_MACS or not channels.is_joinable(self._channels):
+            return channels
+        return ChannelMap.whole(self._selected(name, BLOCK), len(channels))
+
+    def _folded(self, node: Node) -> Node:
+        """Return a convolution that reads the tensors that its channels come from, if that takes VTA little."""
+        data, weights = node.inputs[0], self._constants[node.inputs[1]]
+        channels = self._maps[data]
+        pixels, made = (math.prod(self._tensors[name].shape[2:]) for name in (data, node.outputs[0]))
+        count, width, taken = len(channels), channels.width(self._channels), weights[:, 0].size * made
+        selecting = width * count * pixels + count * taken
+        if not channels.is_joinable(self._channels) or min(width * taken, selecting) > count * (
+            taken + _MOST_MACS * pixels
+        ):
+            return node
+        if selecting < width * taken and self._is_image(data):
+            channels = ChannelMap.whole(self._selected(data, BLOCK), count)
+        columns = channels.columns(weights, self._channels)
+        if columns is None:
+            return node
+        joined = self._joined(channels)
+        if node.op == "dense":
+            joined = self._flat(joined)
+        return replace(node, inputs=(joined, self._constant(f"{node.name}.columns", columns), *node.inputs[2:]))
+
+    def _flat(self, name: str) -> str:
+        """Return an image of one pixel as (N, C)."""
+        if len(self._tensors[name].shape) == 2:
+            return name
+        shape = self._tensors[name].shape[:2]
+        output = self._tensor(f"{name}.flat", name, shape[1])
+        self._tensors[output] = replace(self._tensors[output], shape=shape)
+        self._nodes.append(Node(self._name(output), "reshape", (name,), (output,), {"shape": list(shape)}))
+        return output
+
+    def _padded(self, node: Node) -> Node:
+        """Write a convolution with kernels of zeros up to a block; return the node that the graph had."""
+        output, weights = node.outputs[0], self._constants[node.inputs[1]]
+        count, more = len(weights), -len(weights) % BLOCK
+        constants = [np.concatenate([weights, np.zeros((more, *weights.shape[1:]), np.int8)])]
+        if len(node.inputs) > 2 and node.inputs[2]:
+            bias = self._constants[node.inputs[2]]
+            constants.append(np.concatenate([bias, np.zeros(more, bias.dtype)]))
+        names = [
+            self._constant(f"{node.name}.{kind}", value)
+            for kind, value in zip(("kernels", "sums"), constants, strict=False)
+        ]
+        shift = list(node.attributes["shift"])
+        attributes = {**node.attributes, "shift": shift + shift[-1:] * (more if len(shift) > 1 else 0)}
+        self._maps[output] = ChannelMap.whole(self._tensor(f"{output}.blocks", output, count + more), count)
+        inputs = (node.inputs[0], *names, *node.inputs[1 + len(names) :])
+        self._write(node, "blocks", inputs, self._maps[output].sources[0], attributes)
+        return node
+
+    def _follows(self, node: Node) -> bool:
+        """Return whether a node computes each channel by itself, and all that read it take channels from anywhere."""
+        data, output = node.inputs[0], node.outputs[0]
+        once = len(np.unique(self._maps[data].places(self._channels))) == len(self._maps[data])
+        own = node.op in _FOLLOWERS or (
+            _is_depthwise(self._graph, node) and once and len({*node.attributes["shift"]}) == 1
+        )
+        spatial = node.op != "pad" or (node.attributes["pads"][1], node.attributes["pads"][5]) == (0, 0)
+        width = self._maps[data].width(self._channels)
+        narrow = 2 * len(self._maps[data]) >= width or width - len(self._maps[data]) < BLOCK
+        joinable = self._maps[data].is_joinable(self._channels)
+        return own and spatial and narrow and joinable and _is_anywhere(self._graph, output, self._readers)
+
+    def _followed(self, node: Node) -> Node:
+        """Write a node of each channel on the tensors that they come from; return the node that the graph had."""
+        channels, output = self._maps[node.inputs[0]], node.outputs[0]
+        joined = self._joined(channels)
+        inputs, attributes = [joined, *node.inputs[1:]], dict(node.attributes)
+        places = channels.places(self._channels)
+        if node.op == "conv2d":
+            for place, kind in ((1, "kernels"), (2, "sums")):
+                if place < len(inputs) and inputs[place]:
+                    given = self._constants[inputs[place]]
+                    spread = np.zeros((self._channels(joined), *given.shape[1:]), given.dtype)
+                    spread[places] = given
+                    inputs[place] = self._constant(f"{node.name}.{kind}", spread)
+            attributes["groups"] = self._channels(joined)
+            attributes["shift"] = list(attributes["shift"][:1])
+        made = self._tensor(f"{output}.unmoved", output, self._channels(joined))
+        self._write(node, "unmoved", tuple(inputs), made, attributes)
+        self._maps[output] = ChannelMap.whole(made, self._channels(made)).taken(places)
+        return node
+
+    def _write(
+        self, node: Node, kind: str, inputs: tuple[str, ...], output: str, attributes: Mapping[str, Any]
+    ) -> None:
+        """Write a node that stands for one of the graph's, whose name it takes if that one goes."""
+        name = self._name(f"{node.name}.{kind}")
+        self._stands_for[name] = node.name
+        self._nodes.append(replace(node, name=name, inputs=inputs, outputs=(output,), attributes=attributes))
+
+    def _plain(self, name: str) -> str:
+        """Return a tensor with just these channels in their order: one that VTA selects, or the tensor itself."""
+        channels = self._maps.get(name)
+        if channels is None or channels.is_free(self._channels) or not channels.is_joinable(self._channels):
+            return name
+        if (
+            channels.width(self._channels) > _MOST_MACS
+            or channels.columns(_unit(len(channels), len(channels)), self._channels) is None
+        ):
+            return name
+        return self._selected(name, 1)
+
+    def _selected(self, name: str, block: int) -> str:
+        """Return the tensor of moved channels that a 1 x 1 convolution of VTA selects, padded to a block."""
+        key = ("", str(block), name)
+        if key not in self._made:
+            channels = self._maps[name]
+            count = -(-len(channels) // block) * block
+            columns = channels.columns(_unit(count, len(channels)), self._channels)
+            assert columns is not None
+            joined, output = self._joined(channels), self._tensor(f"{name}.selected", name, count)
+            weights = self._constant(f"{output}.weights", columns)
+            attributes = {
+                "strides": [1, 1],
+                "pads": [0] * 4,
+                "groups": 1,
+                "dilations": [1, 1],
+                "input_dilation": [1, 1],
+            }
+            attributes |= {"shift": [0], "clip": [-128, 127]}
+            node = Node(self._name(output), "conv2d", (joined, weights, "", ""), (output,), attributes)
+            self._nodes.append(node)
+            self._made[key] = output
+        return self._made[key]
+
+    def _joined(self, channels: ChannelMap) -> str:
+        """Return the tensor of all channels of a map's sources."""
+        sources = channels.sources
+        if len(sources) == 1:
+            return sources[0]
+        if sources not in self._made:
+            count = sum(self._channels(name) for name in sources)
+            output = self._tensor(f"{sources[-1]}.joined", sources[0], count)
+            self._nodes.append(Node(self._name(output), "concat", sources, (output,), {"axis": 1}))
+            self._made[sources] = output
+        return self._made[sources]
+
+    def _tensor(self, name: str, like: str, channels: int) -> str:
+        """Add a tensor as another one, but for its name and channels; return its name."""
+        name = self._name(name)
+        tensor = self._tensors[like]
+        self._tensors[name] = replace(tensor, name=name, shape=(tensor.shape[0], channels, *tensor.shape[2:]))
+        return name
+
+    def _constant(self, name: str, value: NDArray[Any]) -> str:
+        name = self._name(name)
+        self._constants[name] = np.ascontiguousarray(value)
+        return name
+
+    def _name(self, name: str) -> str:
+        taken = {*self._tensors, *self._constants, *(node.name for node in (*self._nodes, *self._graph.nodes))}
+        while name in taken:
+            name += "_"
+        return name
+
+
+def _unit(rows: int, columns: int) -> NDArray[np.int8]:
+    """Return the weights (rows, columns, 1, 1) that select channels in their order."""
+    return np.eye(rows, columns, dtype=np.int8)[:, :, None, None]
+
+
+def _is_convolution(graph: Graph, node: Node) -> bool:
+    """Return whether a node is a convolution of all channels, or a dense layer, with constant weights."""
+    whole = node.op == "dense" or (node.op == "conv2d" and node.attributes["groups"] == 1)
+    return whole and node.inputs[1] in graph.constants
+
+
+def _is_depthwise(graph: Graph, node: Node) -> bool:
+    """Return whether a node is a convolution of each channel by itself, without a residual."""
+    if node.op != "conv2d" or any(node.inputs[3:]):
+        return False
+    channels = {graph.tensors[name].shape[1] for name in (node.inputs[0], node.outputs[0])}
+    return channels == {node.attributes["groups"]} and set(node.inputs[1:3]) - {""} <= set(graph.constants)
+
+
+def _is_anywhere(graph: Graph, name: str, readers: Mapping[str, Sequence[Node]]) -> bool:
+    """Return whether all that read a tensor read its channels wherever they are."""
+    if name in graph.outputs or not readers[name]:
+        return False
+    return all(
+        name not in node.inputs[1:]
+        if _is_convolution(graph, node)
+        else _passes(graph, node) and _is_anywhere(graph, node.outputs[0], readers)
+        for node in readers[name]
+    )
+
+
+def _passes(graph: Graph, node: Node) -> bool:
+    """Return whether a node moves tensors, or computes each channel by itself."""
+    return node.op in (*_MOVERS, *_FOLLOWERS) or _is_depthwise(graph, node)
+
+
+def _uses(graph: Graph, readers: Mapping[str, Sequence[Node]]) -> _Uses:
+    reading: set[str] = set()
+    joined: set[str] = set()
+    for node in reversed(graph.nodes):
+        output = node.outputs[0]
+        for name in (name for name in node.inputs if name in graph.tensors):
+            if node.op in ("conv2d", "dense", *_ON_VTA) or (node.op in _MOVERS and output in reading):
+                reading.add(name)
+        tensor = graph.tensors.get(output)
+        if (
+            tensor is None
+            or len(tensor.shape) != 4
+            or tensor.shape[1] % BLOCK == 0
+            or not _is_anywhere(graph, output, readers)
+        ):
+            continue
+        if any(
+            _joins_rests(graph, reader) or reader.outputs[0] in joined
+            for reader in readers[output]
+            if _passes(graph, reader)
+        ):
+            joined.add(output)
+    return _Uses(frozenset(reading), frozenset(joined))
+
+
+def _joins_rests(graph: Graph, node: Node) -> bool:
+    """Return whether a node is a Concat of channels, of several operands that are no whole blocks."""
+    if node.op != "concat" or node.attributes["axis"] != 1:
+        return False
+    sizes = [graph.tensors[name].shape[1] for name in node.inputs if name in graph.tensors]
+    return len(sizes) == len(node.inputs) and sum(size % BLOCK != 0 for size in sizes) > 1
