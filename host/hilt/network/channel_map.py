@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -82,14 +83,16 @@ class ChannelMap:
         return sum(count(name) % BLOCK != 0 for name in self.sources) <= 1
 
 
-def shuffled(order: NDArray[np.int64], shape: tuple[int, ...]) -> NDArray[np.int64] | None:
+def shuffled(order: NDArray[np.int32], image: tuple[int, ...]) -> NDArray[np.int64] | None:
     """Return the former channel of each channel; None if more than channels moved.
 
-    `order`: the place of each element among those of an image of `shape`, (N, C, H, W).
+    `order`: the place of each element, (N, C, H, W) or (N, C), among those of an image of that shape, but for C.
     """
-    height, width = shape[2:]
-    if order.shape != tuple(shape):
+    pixels = image[2:]
+    if order.shape[2:] != pixels and (order.ndim != 2 or math.prod(pixels) != 1):
         return None
-    channels = order[0, :, 0, 0] // (height * width)
-    places = np.arange(order.size).reshape(shape)[:, channels]
-    return channels if np.array_equal(places, order) else None
+    if order.ndim not in (2, len(image)) or order.shape[0] != image[0]:
+        return None
+    channels = order.reshape(*order.shape[:2], -1)[0, :, 0] // math.prod(pixels)
+    places = np.arange(math.prod(image), dtype=order.dtype).reshape(image)[:, channels]
+    return channels.astype(np.int64) if np.array_equal(places.reshape(order.shape), order) else None

@@ -25,6 +25,8 @@ _FOLLOWERS = ("max_pool", "average_pool", "global_average_pool", "upsample", "ta
 _MOVERS = ("concat", "slice", "reshape", "transpose")
 _ON_VTA = ("add", "multiply", *_FOLLOWERS)
 """Operators that VTA may run: their data is selected by VTA, too."""
+_MOST_FOLLOWED = 1 << 22
+"""Elements of the largest image that is followed through Reshape and Transpose."""
 _MOST_MACS = 512
 """Multiply-accumulates that VTA makes in the time in which a core moves an element to VTA and back."""
 
@@ -45,8 +47,10 @@ class _Uses:
 
     reading: frozenset[str]
     """Tensors that reach a layer of VTA, moved or not."""
+    anywhere: frozenset[str]
+    """Tensors whose readers take their channels wherever they are."""
     joined: frozenset[str]
-    """Tensors that reach a Concat of several rests of blocks, and whose other readers take channels from anywhere."""
+    """Tensors of these that reach a Concat of several rests of blocks."""
 
 
 class _Mover:
@@ -54,8 +58,7 @@ class _Mover:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._readers = graph.consumers()
-        self._uses = _uses(graph, self._readers)
+        self._uses = _uses(graph, graph.consumers())
         self._nodes: list[Node] = []
         self._tensors, self._constants = dict(graph.tensors), dict(graph.constants)
         self._maps: dict[str, ChannelMap] = {}
@@ -119,26 +122,27 @@ class _Mover:
             parts = [self._compact(name) if reaches else self._map_of(name) for name in node.inputs]
             self._maps[output] = ChannelMap.joined(parts, self._channels)
         elif node.op == "slice" and list(node.attributes["axes"]) == [1] and self._is_image(node.inputs[0]):
-            (start,), (end,), (step,) = (node.attributes[key] for key in ("starts", "ends", "steps"))
-            self._maps[output] = self._map_of(node.inputs[0]).taken(
-                np.arange(self._channels(node.inputs[0]))[start:end:step]
-            )
-        elif node.op in ("reshape", "transpose"):
+            channels = np.arange(self._channels(node.inputs[0]))[_cut(node, 0)]
+            self._maps[output] = self._map_of(node.inputs[0]).taken(channels)
+        elif node.op != "concat":
             self._turn(node)
 
     def _turn(self, node: Node) -> None:
-        """Follow the elements through a Reshape or Transpose; where they are an image again, its channels are known."""
+        """Follow the elements through a node; where they are an image again, its channels are known."""
         source, output = node.inputs[0], node.outputs[0]
-        if source not in self._orders and not self._is_image(source):
+        first, order = self._orders.get(source) or (source, None)
+        if not self._is_image(first) or self._tensors[first].size > _MOST_FOLLOWED:
             return
-        first, order = self._orders.get(source) or (source, np.arange(self._tensors[source].size))
-        order = order.reshape(self._tensors[source].shape)
+        image = self._tensors[first].shape
+        if order is None:
+            order = np.arange(self._tensors[first].size, dtype=np.int32).reshape(image)
         if node.op == "transpose":
             order = order.transpose(node.attributes["perm"])
+        elif node.op == "slice":
+            for place, axis in enumerate(node.attributes["axes"]):
+                order = order[(slice(None),) * (axis % order.ndim) + (_cut(node, place),)]
         self._orders[output] = first, order.reshape(self._tensors[output].shape)
-        image = self._tensors[first].shape
-        is_flat = self._tensors[output].shape == image[:2]
-        channels = shuffled(self._orders[output][1].reshape(image) if is_flat else self._orders[output][1], image)
+        channels = shuffled(self._orders[output][1], image)
         if channels is not None:
             self._maps[output] = self._map_of(first).taken(channels)
 
@@ -215,7 +219,7 @@ class _Mover:
         width = self._maps[data].width(self._channels)
         narrow = 2 * len(self._maps[data]) >= width or width - len(self._maps[data]) < BLOCK
         joinable = self._maps[data].is_joinable(self._channels)
-        return own and spatial and narrow and joinable and _is_anywhere(self._graph, output, self._readers)
+        return own and spatial and narrow and joinable and output in self._uses.anywhere
 
     def _followed(self, node: Node) -> Node:
         """Write a node of each channel on the tensors that they come from; return the node that the graph had."""
@@ -311,6 +315,11 @@ class _Mover:
         return name
 
 
+def _cut(node: Node, place: int) -> slice:
+    """Return one of a Slice's cuts, of the axis at `place` in its attributes."""
+    return slice(*(node.attributes[key][place] for key in ("starts", "ends", "steps")))
+
+
 def _unit(rows: int, columns: int) -> NDArray[np.int8]:
     """Return the weights (rows, columns, 1, 1) that select channels in their order."""
     return np.eye(rows, columns, dtype=np.int8)[:, :, None, None]
@@ -330,18 +339,6 @@ def _is_depthwise(graph: Graph, node: Node) -> bool:
     return channels == {node.attributes["groups"]} and set(node.inputs[1:3]) - {""} <= set(graph.constants)
 
 
-def _is_anywhere(graph: Graph, name: str, readers: Mapping[str, Sequence[Node]]) -> bool:
-    """Return whether all that read a tensor read its channels wherever they are."""
-    if name in graph.outputs or not readers[name]:
-        return False
-    return all(
-        name not in node.inputs[1:]
-        if _is_convolution(graph, node)
-        else _passes(graph, node) and _is_anywhere(graph, node.outputs[0], readers)
-        for node in readers[name]
-    )
-
-
 def _passes(graph: Graph, node: Node) -> bool:
     """Return whether a node moves tensors, or computes each channel by itself."""
     return node.op in (*_MOVERS, *_FOLLOWERS) or _is_depthwise(graph, node)
@@ -349,27 +346,31 @@ def _passes(graph: Graph, node: Node) -> bool:
 
 def _uses(graph: Graph, readers: Mapping[str, Sequence[Node]]) -> _Uses:
     reading: set[str] = set()
+    anywhere: set[str] = set()
     joined: set[str] = set()
     for node in reversed(graph.nodes):
         output = node.outputs[0]
-        for name in (name for name in node.inputs if name in graph.tensors):
-            if node.op in ("conv2d", "dense", *_ON_VTA) or (node.op in _MOVERS and output in reading):
-                reading.add(name)
-        tensor = graph.tensors.get(output)
+        behind = readers.get(output, ())
+        if node.op in ("conv2d", "dense", *_ON_VTA) or (node.op in _MOVERS and output in reading):
+            reading.update(name for name in node.inputs if name in graph.tensors)
         if (
-            tensor is None
-            or len(tensor.shape) != 4
-            or tensor.shape[1] % BLOCK == 0
-            or not _is_anywhere(graph, output, readers)
+            behind
+            and output not in graph.outputs
+            and all(_reads_anywhere(graph, each, output, anywhere) for each in behind)
         ):
-            continue
-        if any(
-            _joins_rests(graph, reader) or reader.outputs[0] in joined
-            for reader in readers[output]
-            if _passes(graph, reader)
-        ):
-            joined.add(output)
-    return _Uses(frozenset(reading), frozenset(joined))
+            anywhere.add(output)
+        if output in anywhere and len(graph.tensors[output].shape) == 4 and graph.tensors[output].shape[1] % BLOCK:
+            moved = [each for each in behind if _passes(graph, each)]
+            if any(_joins_rests(graph, each) or each.outputs[0] in joined for each in moved):
+                joined.add(output)
+    return _Uses(frozenset(reading), frozenset(anywhere), frozenset(joined))
+
+
+def _reads_anywhere(graph: Graph, node: Node, name: str, anywhere: set[str]) -> bool:
+    """Return whether a node reads a tensor's channels wherever they are: those `anywhere` are known."""
+    if _is_convolution(graph, node):
+        return name not in node.inputs[1:]
+    return _passes(graph, node) and node.outputs[0] in anywhere
 
 
 def _joins_rests(graph: Graph, node: Node) -> bool:

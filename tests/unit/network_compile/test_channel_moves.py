@@ -78,6 +78,21 @@ class Net:
         apart = self.add("transpose", (apart,), turned, perm=[0, 2, 1, 3, 4])
         return self.add("reshape", (apart,), self.of(source), shape=list(self.of(source)))
 
+    def parted(self, source: str) -> list[str]:
+        """Return the even channels and the odd ones, as a Reshape, a Transpose and an index give them."""
+        images, count, height, width = self.of(source)
+        shape = (images * count // 2, 2, height * width)
+        apart = self.add("reshape", (source,), shape, shape=list(shape))
+        turned = (2, images * count // 2, height * width)
+        apart = self.add("transpose", (apart,), turned, perm=[1, 0, 2])
+        half = (images, count // 2, height, width)
+        apart = self.add("reshape", (apart,), (2, *half), shape=[2, *half])
+        parts = [
+            self.add("slice", (apart,), (1, *half), starts=[place], ends=[place + 1], axes=[0], steps=[1])
+            for place in range(2)
+        ]
+        return [self.add("reshape", (part,), half, shape=list(half)) for part in parts]
+
     def pool(self, source: str) -> str:
         images, count, height, width = self.of(source)
         shape = (images, count, height // 2, width // 2)
@@ -135,6 +150,16 @@ def shuffle_net(half: int) -> Graph:
     return net.graph(net.dense(net.shuffle(net.join(one, other), 2), 10))
 
 
+def parted_net(half: int) -> Graph:
+    """Return a network that takes even and odd channels apart."""
+    net = Net(5)
+    tensor = net.convolution("x", 2 * half)
+    for _ in range(3):
+        kept, read = net.parted(tensor)
+        tensor = net.join(kept, net.convolution(net.convolution(read, half, 3, half), half))
+    return net.graph(net.dense(tensor, 10))
+
+
 def dense_net(growth: int) -> Graph:
     net = Net(3)
     tensor = net.convolution("x", 24)
@@ -143,7 +168,9 @@ def dense_net(growth: int) -> Graph:
     return net.graph(net.dense(net.pool(tensor), 10))
 
 
-@pytest.mark.parametrize("graph", [shuffle_net(12), shuffle_net(32), shuffle_net(29), dense_net(12), dense_net(7)])
+@pytest.mark.parametrize(
+    "graph", [shuffle_net(12), shuffle_net(32), shuffle_net(29), dense_net(12), dense_net(7), parted_net(12)]
+)
 def test_networks_that_shuffle_and_join_are_one_program(graph: Graph) -> None:
     made = same_values(graph)
     assert starts(graph) > 2
@@ -243,3 +270,8 @@ def test_a_shuffle_is_known_by_its_elements() -> None:
     assert found is not None and found.tolist() == [0, 3, 1, 4, 2, 5]
     assert shuffled(order.reshape(2, 6, 5, 3).transpose(0, 1, 3, 2), order.shape) is None
     assert shuffled(order.reshape(2, 18, 1, 5), order.shape) is None
+    half = shuffled(order[:, 1::2], order.shape)
+    assert half is not None and half.tolist() == [1, 3, 5]
+    flat = shuffled(np.arange(12)[None, ::-1], (1, 12, 1, 1))
+    assert flat is not None and flat.tolist() == [*range(11, -1, -1)]
+    assert shuffled(np.arange(12)[None], (1, 4, 3, 1)) is None
