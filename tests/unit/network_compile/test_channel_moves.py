@@ -57,8 +57,8 @@ class Net:
         more = {"residual_shift": [2]} if residual else {}
         return self.add(
             "conv2d", (source, weights, bias, residual), (images, channels, height, width), strides=[1, 1],
-            pads=[kernel // 2] * 4, groups=group, dilations=[1, 1], input_dilation=[1, 1], shift=shift, clip=[-128, 127],
-            **more,
+            pads=[kernel // 2] * 4, groups=group, dilations=[1, 1], input_dilation=[1, 1], shift=shift,
+            clip=[-128, 127], **more,
         )  # fmt: skip
 
     def cut(self, source: str, start: int, end: int, step: int = 1) -> str:
@@ -168,16 +168,14 @@ def dense_net(growth: int) -> Graph:
     return net.graph(net.dense(net.pool(tensor), 10))
 
 
-@pytest.mark.parametrize(
-    "graph", [shuffle_net(12), shuffle_net(32), shuffle_net(29), dense_net(12), dense_net(7), parted_net(12)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("graph", [shuffle_net(12), shuffle_net(32), dense_net(7), parted_net(12)])
 def test_networks_that_shuffle_and_join_are_one_program(graph: Graph) -> None:
     made = same_values(graph)
-    assert starts(graph) > 2
     assert starts(with_whole_blocks_first(made)) == 1
-    assert not {node.op for node in made.nodes} & {"transpose"}
-    names = {node.name for node in graph.nodes}
-    assert {node.name for node in made.nodes if node.op == "conv2d" and "selected" not in node.name} <= names
+    assert "transpose" not in {node.op for node in made.nodes}
+    layers = {node.name for node in made.nodes if node.op == "conv2d" and "selected" not in node.name}
+    assert layers == {node.name for node in graph.nodes if node.op == "conv2d"}
 
 
 def random_net(seed: int) -> Graph:
