@@ -10,21 +10,22 @@ weight of 1 for each channel. All of it is exact.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.channel_map import BLOCK, ChannelMap, shuffled
+from hilt.network.channel_uses import FOLLOWERS, MOVERS, ON_VTA, ChannelUses, is_convolution, is_depthwise
 from hilt.network.graph import Graph, Node
 
-_FOLLOWERS = ("max_pool", "average_pool", "global_average_pool", "upsample", "table", "pad")
-"""Operators that compute each channel by itself; a depthwise convolution is another."""
-_MOVERS = ("concat", "slice", "reshape", "transpose")
-_ON_VTA = ("add", "multiply", *_FOLLOWERS)
-"""Operators that VTA may run: their data is selected by VTA, too."""
+_SELECTING: Mapping[str, Any] = {
+    **{"strides": [1, 1], "pads": [0] * 4, "groups": 1, "dilations": [1, 1], "input_dilation": [1, 1]},
+    **{"shift": [0], "clip": [-128, 127]},
+}
+"""The attributes of a convolution that selects channels."""
 _MOST_FOLLOWED = 1 << 22
 """Elements of the largest image that is followed through Reshape and Transpose."""
 _MOST_MACS = 512
@@ -41,26 +42,15 @@ def with_unmoved_channels(graph: Graph) -> Graph:
     return mover.rewritten()
 
 
-@dataclass(frozen=True)
-class _Uses:
-    """How the tensors of a graph are read."""
-
-    reading: frozenset[str]
-    """Tensors that reach a layer of VTA, moved or not."""
-    anywhere: frozenset[str]
-    """Tensors whose readers take their channels wherever they are."""
-    joined: frozenset[str]
-    """Tensors of these that reach a Concat of several rests of blocks."""
-
-
 class _Mover:
     """Writes the nodes of the new graph, in the old one's order."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._uses = _uses(graph, graph.consumers())
+        self._uses = ChannelUses(graph)
         self._nodes: list[Node] = []
         self._tensors, self._constants = dict(graph.tensors), dict(graph.constants)
+        self._names = {*graph.tensors, *graph.constants, *(node.name for node in graph.nodes)}
         self._maps: dict[str, ChannelMap] = {}
         self._orders: dict[str, tuple[str, NDArray[Any]]] = {}
         """Tensors that Reshape and Transpose made: the first tensor, and the place there of each element."""
@@ -92,21 +82,25 @@ class _Mover:
 
     def take(self, node: Node) -> None:
         """Write a node, or the one that stands for it."""
-        data = node.inputs[0] if node.inputs else ""
-        if len(node.inputs) > 3 and node.op in ("conv2d", "dense"):
+        if node.op in ("conv2d", "dense") and any(node.inputs[3:]):
             node = replace(node, inputs=(*node.inputs[:3], self._plain(node.inputs[3])))
-        crooked = data in self._maps and not self._maps[data].is_free(self._channels)
-        if node.op in _MOVERS:
+        self._nodes.append(self._written(node))
+
+    def _written(self, node: Node) -> Node:
+        """Write the nodes that stand in front of a node; return it, or the one in its place."""
+        is_moved = bool(node.inputs) and node.inputs[0] in self._maps
+        crooked = is_moved and not self._maps[node.inputs[0]].is_free(self._channels)
+        if node.op in MOVERS:
             self._move(node)
-        elif _is_convolution(self._graph, node) and node.outputs[0] in self._uses.joined and not any(node.inputs[3:]):
-            node = self._padded(self._folded(node) if crooked else node)
-        elif _is_convolution(self._graph, node) and crooked:
-            node = self._folded(node)
+        elif is_convolution(self._graph, node):
+            node = self._folded(node) if crooked else node
+            if node.outputs[0] in self._uses.joined and not any(node.inputs[3:]):
+                self._pad(node)
         elif crooked and self._follows(node):
-            node = self._followed(node)
-        elif node.op in ("conv2d", *_ON_VTA):
-            node = replace(node, inputs=tuple(self._plain(name) for name in node.inputs))
-        self._nodes.append(node)
+            self._follow(node)
+        elif node.op in ON_VTA:
+            return replace(node, inputs=tuple(self._plain(name) for name in node.inputs))
+        return node
 
     def _channels(self, name: str) -> int:
         return self._tensors[name].shape[1]
@@ -186,11 +180,11 @@ class _Mover:
         shape = self._tensors[name].shape[:2]
         output = self._tensor(f"{name}.flat", name, shape[1])
         self._tensors[output] = replace(self._tensors[output], shape=shape)
-        self._nodes.append(Node(self._name(output), "reshape", (name,), (output,), {"shape": list(shape)}))
+        self._nodes.append(Node(self._name(f"{name}.flatten"), "reshape", (name,), (output,), {"shape": list(shape)}))
         return output
 
-    def _padded(self, node: Node) -> Node:
-        """Write a convolution with kernels of zeros up to a block; return the node that the graph had."""
+    def _pad(self, node: Node) -> None:
+        """Write a convolution with kernels of zeros up to a block."""
         output, weights = node.outputs[0], self._constants[node.inputs[1]]
         count, more = len(weights), -len(weights) % BLOCK
         constants = [np.concatenate([weights, np.zeros((more, *weights.shape[1:]), np.int8)])]
@@ -206,23 +200,20 @@ class _Mover:
         self._maps[output] = ChannelMap.whole(self._tensor(f"{output}.blocks", output, count + more), count)
         inputs = (node.inputs[0], *names, *node.inputs[1 + len(names) :])
         self._write(node, "blocks", inputs, self._maps[output].sources[0], attributes)
-        return node
 
     def _follows(self, node: Node) -> bool:
         """Return whether a node computes each channel by itself, and all that read it take channels from anywhere."""
-        data, output = node.inputs[0], node.outputs[0]
-        once = len(np.unique(self._maps[data].places(self._channels))) == len(self._maps[data])
-        own = node.op in _FOLLOWERS or (
-            _is_depthwise(self._graph, node) and once and len({*node.attributes["shift"]}) == 1
-        )
-        spatial = node.op != "pad" or (node.attributes["pads"][1], node.attributes["pads"][5]) == (0, 0)
-        width = self._maps[data].width(self._channels)
-        narrow = 2 * len(self._maps[data]) >= width or width - len(self._maps[data]) < BLOCK
-        joinable = self._maps[data].is_joinable(self._channels)
-        return own and spatial and narrow and joinable and output in self._uses.anywhere
+        channels, width = self._maps[node.inputs[0]], self._maps[node.inputs[0]].width(self._channels)
+        narrow = 2 * len(channels) >= width or width - len(channels) < BLOCK
+        if not narrow or not channels.is_joinable(self._channels) or node.outputs[0] not in self._uses.anywhere:
+            return False
+        if is_depthwise(self._graph, node):
+            once = len(np.unique(channels.places(self._channels))) == len(channels)
+            return once and len({*node.attributes["shift"]}) == 1
+        return node.op in FOLLOWERS and (node.op != "pad" or not any(node.attributes["pads"][1::4]))
 
-    def _followed(self, node: Node) -> Node:
-        """Write a node of each channel on the tensors that they come from; return the node that the graph had."""
+    def _follow(self, node: Node) -> None:
+        """Write a node of each channel on the tensors that they come from."""
         channels, output = self._maps[node.inputs[0]], node.outputs[0]
         joined = self._joined(channels)
         inputs, attributes = [joined, *node.inputs[1:]], dict(node.attributes)
@@ -239,7 +230,6 @@ class _Mover:
         made = self._tensor(f"{output}.unmoved", output, self._channels(joined))
         self._write(node, "unmoved", tuple(inputs), made, attributes)
         self._maps[output] = ChannelMap.whole(made, self._channels(made)).taken(places)
-        return node
 
     def _write(
         self, node: Node, kind: str, inputs: tuple[str, ...], output: str, attributes: Mapping[str, Any]
@@ -254,10 +244,7 @@ class _Mover:
         channels = self._maps.get(name)
         if channels is None or channels.is_free(self._channels) or not channels.is_joinable(self._channels):
             return name
-        if (
-            channels.width(self._channels) > _MOST_MACS
-            or channels.columns(_unit(len(channels), len(channels)), self._channels) is None
-        ):
+        if channels.width(self._channels) > _MOST_MACS:
             return name
         return self._selected(name, 1)
 
@@ -271,16 +258,9 @@ class _Mover:
             assert columns is not None
             joined, output = self._joined(channels), self._tensor(f"{name}.selected", name, count)
             weights = self._constant(f"{output}.weights", columns)
-            attributes = {
-                "strides": [1, 1],
-                "pads": [0] * 4,
-                "groups": 1,
-                "dilations": [1, 1],
-                "input_dilation": [1, 1],
-            }
-            attributes |= {"shift": [0], "clip": [-128, 127]}
-            node = Node(self._name(output), "conv2d", (joined, weights, "", ""), (output,), attributes)
-            self._nodes.append(node)
+            self._nodes.append(
+                Node(self._name(f"{name}.select"), "conv2d", (joined, weights, "", ""), (output,), _SELECTING)
+            )
             self._made[key] = output
         return self._made[key]
 
@@ -292,12 +272,12 @@ class _Mover:
         if sources not in self._made:
             count = sum(self._channels(name) for name in sources)
             output = self._tensor(f"{sources[-1]}.joined", sources[0], count)
-            self._nodes.append(Node(self._name(output), "concat", sources, (output,), {"axis": 1}))
+            self._nodes.append(Node(self._name(f"{sources[-1]}.join"), "concat", sources, (output,), {"axis": 1}))
             self._made[sources] = output
         return self._made[sources]
 
     def _tensor(self, name: str, like: str, channels: int) -> str:
-        """Add a tensor as another one, but for its name and channels; return its name."""
+        """Add a tensor as another one, but for its channels; return its name."""
         name = self._name(name)
         tensor = self._tensors[like]
         self._tensors[name] = replace(tensor, name=name, shape=(tensor.shape[0], channels, *tensor.shape[2:]))
@@ -309,9 +289,9 @@ class _Mover:
         return name
 
     def _name(self, name: str) -> str:
-        taken = {*self._tensors, *self._constants, *(node.name for node in (*self._nodes, *self._graph.nodes))}
-        while name in taken:
+        while name in self._names:
             name += "_"
+        self._names.add(name)
         return name
 
 
@@ -323,59 +303,3 @@ def _cut(node: Node, place: int) -> slice:
 def _unit(rows: int, columns: int) -> NDArray[np.int8]:
     """Return the weights (rows, columns, 1, 1) that select channels in their order."""
     return np.eye(rows, columns, dtype=np.int8)[:, :, None, None]
-
-
-def _is_convolution(graph: Graph, node: Node) -> bool:
-    """Return whether a node is a convolution of all channels, or a dense layer, with constant weights."""
-    whole = node.op == "dense" or (node.op == "conv2d" and node.attributes["groups"] == 1)
-    return whole and node.inputs[1] in graph.constants
-
-
-def _is_depthwise(graph: Graph, node: Node) -> bool:
-    """Return whether a node is a convolution of each channel by itself, without a residual."""
-    if node.op != "conv2d" or any(node.inputs[3:]):
-        return False
-    channels = {graph.tensors[name].shape[1] for name in (node.inputs[0], node.outputs[0])}
-    return channels == {node.attributes["groups"]} and set(node.inputs[1:3]) - {""} <= set(graph.constants)
-
-
-def _passes(graph: Graph, node: Node) -> bool:
-    """Return whether a node moves tensors, or computes each channel by itself."""
-    return node.op in (*_MOVERS, *_FOLLOWERS) or _is_depthwise(graph, node)
-
-
-def _uses(graph: Graph, readers: Mapping[str, Sequence[Node]]) -> _Uses:
-    reading: set[str] = set()
-    anywhere: set[str] = set()
-    joined: set[str] = set()
-    for node in reversed(graph.nodes):
-        output = node.outputs[0]
-        behind = readers.get(output, ())
-        if node.op in ("conv2d", "dense", *_ON_VTA) or (node.op in _MOVERS and output in reading):
-            reading.update(name for name in node.inputs if name in graph.tensors)
-        if (
-            behind
-            and output not in graph.outputs
-            and all(_reads_anywhere(graph, each, output, anywhere) for each in behind)
-        ):
-            anywhere.add(output)
-        if output in anywhere and len(graph.tensors[output].shape) == 4 and graph.tensors[output].shape[1] % BLOCK:
-            moved = [each for each in behind if _passes(graph, each)]
-            if any(_joins_rests(graph, each) or each.outputs[0] in joined for each in moved):
-                joined.add(output)
-    return _Uses(frozenset(reading), frozenset(anywhere), frozenset(joined))
-
-
-def _reads_anywhere(graph: Graph, node: Node, name: str, anywhere: set[str]) -> bool:
-    """Return whether a node reads a tensor's channels wherever they are: those `anywhere` are known."""
-    if _is_convolution(graph, node):
-        return name not in node.inputs[1:]
-    return _passes(graph, node) and node.outputs[0] in anywhere
-
-
-def _joins_rests(graph: Graph, node: Node) -> bool:
-    """Return whether a node is a Concat of channels, of several operands that are no whole blocks."""
-    if node.op != "concat" or node.attributes["axis"] != 1:
-        return False
-    sizes = [graph.tensors[name].shape[1] for name in node.inputs if name in graph.tensors]
-    return len(sizes) == len(node.inputs) and sum(size % BLOCK != 0 for size in sizes) > 1

@@ -174,7 +174,7 @@ def test_networks_that_shuffle_and_join_are_one_program(graph: Graph) -> None:
     made = same_values(graph)
     assert starts(with_whole_blocks_first(made)) == 1
     assert "transpose" not in {node.op for node in made.nodes}
-    layers = {node.name for node in made.nodes if node.op == "conv2d" and "selected" not in node.name}
+    layers = {node.name for node in made.nodes if node.op == "conv2d" and "select" not in node.name}
     assert layers == {node.name for node in graph.nodes if node.op == "conv2d"}
 
 
