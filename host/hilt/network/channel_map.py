@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-BLOCK = 16
-"""Channels of a block, or a part of one: what begins at a multiple may be an address."""
-Count = Callable[[str], int]
-"""Returns the channels of a tensor."""
+from hilt.network.graph import Tensor
+
+
+@dataclass(frozen=True)
+class Widths:
+    """The channels of tensors, and of a block in VTA's memory: what begins at a multiple may be an address."""
+
+    tensors: Mapping[str, Tensor]
+    block: int
+
+    def of(self, name: str) -> int:
+        """Return the channels of a tensor."""
+        return self.tensors[name].shape[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,10 +42,10 @@ class ChannelMap:
         return cls((name,), np.stack([np.zeros(count, np.int64), np.arange(count)], axis=1))
 
     @classmethod
-    def joined(cls, parts: Sequence[ChannelMap], count: Count) -> ChannelMap:
+    def joined(cls, parts: Sequence[ChannelMap], widths: Widths) -> ChannelMap:
         """Return the map of a Concat. Sources of whole blocks come first."""
         names = dict.fromkeys(name for part in parts for name in part.sources)
-        sources = tuple(sorted(names, key=lambda name: count(name) % BLOCK != 0))
+        sources = tuple(sorted(names, key=lambda name: widths.of(name) % widths.block != 0))
         channels = [part.channels.copy() for part in parts]
         for part, each in zip(parts, channels, strict=True):
             each[:, 0] = np.array([sources.index(name) for name in part.sources])[each[:, 0]]
@@ -52,35 +61,37 @@ class ChannelMap:
         sources = tuple(self.sources[place] for place in kept)
         return ChannelMap(sources, np.stack([np.searchsorted(kept, channels[:, 0]), channels[:, 1]], axis=1))
 
-    def width(self, count: Count) -> int:
+    def width(self, widths: Widths) -> int:
         """Return the channels of all sources."""
-        return sum(count(name) for name in self.sources)
+        return sum(widths.of(name) for name in self.sources)
 
-    def places(self, count: Count) -> NDArray[np.int64]:
+    def places(self, widths: Widths) -> NDArray[np.int64]:
         """Return the place of each channel in the joined sources."""
-        starts = np.cumsum([0, *(count(name) for name in self.sources)])
+        starts = np.cumsum([0, *(widths.of(name) for name in self.sources)])
         return starts[self.channels[:, 0]] + self.channels[:, 1]
 
-    def columns(self, weights: NDArray[np.int8], count: Count) -> NDArray[np.int8] | None:
+    def columns(self, weights: NDArray[np.int8], widths: Widths) -> NDArray[np.int8] | None:
         """Return weights (CO, C, ...) with a column for each channel of the joined sources; None beyond int8."""
-        spread = np.zeros((len(weights), self.width(count), *weights.shape[2:]), np.int32)
-        np.add.at(spread.swapaxes(0, 1), self.places(count), weights.swapaxes(0, 1))
+        spread = np.zeros((len(weights), self.width(widths), *weights.shape[2:]), np.int32)
+        np.add.at(spread.swapaxes(0, 1), self.places(widths), weights.swapaxes(0, 1))
         fits = spread.min(initial=0) >= -128 and spread.max(initial=0) <= 127
         return spread.astype(np.int8) if fits else None
 
-    def is_free(self, count: Count) -> bool:
+    def is_free(self, widths: Widths) -> bool:
         """Return whether the tensor lies in memory where its sources do: a part in whole blocks, or all of them."""
         ends = np.flatnonzero(np.any(np.diff(self.channels, axis=0) != [0, 1], axis=1)) + 1
         runs = [(int(run[0, 0]), int(run[0, 1]), len(run)) for run in np.split(self.channels, ends)]
         if len(runs) == 1:
             ((source, first, length),) = runs
-            return first % BLOCK == 0 and (length % BLOCK == 0 or first + length == count(self.sources[source]))
-        whole = all(first == 0 and length == count(self.sources[source]) for source, first, length in runs)
-        return whole and len(runs) == len(self.sources) and self.is_joinable(count)
+            return first % widths.block == 0 and (
+                length % widths.block == 0 or first + length == widths.of(self.sources[source])
+            )
+        whole = all(first == 0 and length == widths.of(self.sources[source]) for source, first, length in runs)
+        return whole and len(runs) == len(self.sources) and self.is_joinable(widths)
 
-    def is_joinable(self, count: Count) -> bool:
+    def is_joinable(self, widths: Widths) -> bool:
         """Return whether all sources, but one perhaps, have whole blocks."""
-        return sum(count(name) % BLOCK != 0 for name in self.sources) <= 1
+        return sum(widths.of(name) % widths.block != 0 for name in self.sources) <= 1
 
 
 def shuffled(order: NDArray[np.int32], image: tuple[int, ...]) -> NDArray[np.int64] | None:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hilt.network.channel_map import BLOCK, ChannelMap, shuffled
+from hilt.network.channel_map import ChannelMap, Widths, shuffled
 from hilt.network.channel_uses import FOLLOWERS, MOVERS, ON_VTA, ChannelUses, is_convolution, is_depthwise
 from hilt.network.graph import Graph, Node
 
@@ -32,11 +32,14 @@ _MOST_MACS = 512
 """Multiply-accumulates that VTA makes in the time in which a core moves an element to VTA and back."""
 
 
-def with_unmoved_channels(graph: Graph) -> Graph:
-    """Return a graph with the same outputs in which convolutions read channels where they are made."""
+def with_unmoved_channels(graph: Graph, block: int) -> Graph:
+    """Return a graph with the same outputs in which convolutions read channels where they are made.
+
+    `block`: the channels of a block in VTA's memory.
+    """
     if not any(node.op in ("concat", "slice", "transpose") for node in graph.nodes):
         return graph
-    mover = _Mover(graph)
+    mover = _Mover(graph, block)
     for node in graph.nodes:
         mover.take(node)
     return mover.rewritten()
@@ -45,11 +48,12 @@ def with_unmoved_channels(graph: Graph) -> Graph:
 class _Mover:
     """Writes the nodes of the new graph, in the old one's order."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, block: int) -> None:
         self._graph = graph
-        self._uses = ChannelUses(graph)
+        self._uses = ChannelUses(graph, block)
         self._nodes: list[Node] = []
         self._tensors, self._constants = dict(graph.tensors), dict(graph.constants)
+        self._widths, self._block = Widths(self._tensors, block), block
         self._names = {*graph.tensors, *graph.constants, *(node.name for node in graph.nodes)}
         self._maps: dict[str, ChannelMap] = {}
         self._orders: dict[str, tuple[str, NDArray[Any]]] = {}
@@ -89,7 +93,7 @@ class _Mover:
     def _written(self, node: Node) -> Node:
         """Write the nodes that stand in front of a node; return it, or the one in its place."""
         is_moved = bool(node.inputs) and node.inputs[0] in self._maps
-        crooked = is_moved and not self._maps[node.inputs[0]].is_free(self._channels)
+        crooked = is_moved and not self._maps[node.inputs[0]].is_free(self._widths)
         if node.op in MOVERS:
             self._move(node)
         elif is_convolution(self._graph, node):
@@ -102,11 +106,8 @@ class _Mover:
             return replace(node, inputs=tuple(self._plain(name) for name in node.inputs))
         return node
 
-    def _channels(self, name: str) -> int:
-        return self._tensors[name].shape[1]
-
     def _map_of(self, name: str) -> ChannelMap:
-        return self._maps.get(name) or ChannelMap.whole(name, self._channels(name))
+        return self._maps.get(name) or ChannelMap.whole(name, self._widths.of(name))
 
     def _move(self, node: Node) -> None:
         """Note which channels a mover's output has, if it moves whole channels."""
@@ -114,9 +115,9 @@ class _Mover:
         if node.op == "concat" and node.attributes["axis"] == 1 and all(self._is_image(name) for name in node.inputs):
             reaches = output in self._uses.reading
             parts = [self._compact(name) if reaches else self._map_of(name) for name in node.inputs]
-            self._maps[output] = ChannelMap.joined(parts, self._channels)
+            self._maps[output] = ChannelMap.joined(parts, self._widths)
         elif node.op == "slice" and list(node.attributes["axes"]) == [1] and self._is_image(node.inputs[0]):
-            channels = np.arange(self._channels(node.inputs[0]))[_cut(node, 0)]
+            channels = np.arange(self._widths.of(node.inputs[0]))[_cut(node, 0)]
             self._maps[output] = self._map_of(node.inputs[0]).taken(channels)
         elif node.op != "concat":
             self._turn(node)
@@ -147,25 +148,25 @@ class _Mover:
     def _compact(self, name: str) -> ChannelMap:
         """Return the channels of a Concat's operand: VTA selects them, where they are a part of others."""
         channels = self._map_of(name)
-        width = channels.width(self._channels)
-        if len(channels) * 3 > width * 2 or width > _MOST_MACS or not channels.is_joinable(self._channels):
+        width = channels.width(self._widths)
+        if len(channels) * 3 > width * 2 or width > _MOST_MACS or not channels.is_joinable(self._widths):
             return channels
-        return ChannelMap.whole(self._selected(name, BLOCK), len(channels))
+        return ChannelMap.whole(self._selected(name, self._block), len(channels))
 
     def _folded(self, node: Node) -> Node:
         """Return a convolution that reads the tensors that its channels come from, if that takes VTA little."""
         data, weights = node.inputs[0], self._constants[node.inputs[1]]
         channels = self._maps[data]
         pixels, made = (math.prod(self._tensors[name].shape[2:]) for name in (data, node.outputs[0]))
-        count, width, taken = len(channels), channels.width(self._channels), weights[:, 0].size * made
+        count, width, taken = len(channels), channels.width(self._widths), weights[:, 0].size * made
         selecting = width * count * pixels + count * taken
-        if not channels.is_joinable(self._channels) or min(width * taken, selecting) > count * (
+        if not channels.is_joinable(self._widths) or min(width * taken, selecting) > count * (
             taken + _MOST_MACS * pixels
         ):
             return node
         if selecting < width * taken and self._is_image(data):
-            channels = ChannelMap.whole(self._selected(data, BLOCK), count)
-        columns = channels.columns(weights, self._channels)
+            channels = ChannelMap.whole(self._selected(data, self._block), count)
+        columns = channels.columns(weights, self._widths)
         if columns is None:
             return node
         joined = self._joined(channels)
@@ -186,7 +187,7 @@ class _Mover:
     def _pad(self, node: Node) -> None:
         """Write a convolution with kernels of zeros up to a block."""
         output, weights = node.outputs[0], self._constants[node.inputs[1]]
-        count, more = len(weights), -len(weights) % BLOCK
+        count, more = len(weights), -len(weights) % self._block
         constants = [np.concatenate([weights, np.zeros((more, *weights.shape[1:]), np.int8)])]
         if len(node.inputs) > 2 and node.inputs[2]:
             bias = self._constants[node.inputs[2]]
@@ -203,12 +204,12 @@ class _Mover:
 
     def _follows(self, node: Node) -> bool:
         """Return whether a node computes each channel by itself, and all that read it take channels from anywhere."""
-        channels, width = self._maps[node.inputs[0]], self._maps[node.inputs[0]].width(self._channels)
-        narrow = 2 * len(channels) >= width or width - len(channels) < BLOCK
-        if not narrow or not channels.is_joinable(self._channels) or node.outputs[0] not in self._uses.anywhere:
+        channels, width = self._maps[node.inputs[0]], self._maps[node.inputs[0]].width(self._widths)
+        narrow = 2 * len(channels) >= width or width - len(channels) < self._block
+        if not narrow or not channels.is_joinable(self._widths) or node.outputs[0] not in self._uses.anywhere:
             return False
         if is_depthwise(self._graph, node):
-            once = len(np.unique(channels.places(self._channels))) == len(channels)
+            once = len(np.unique(channels.places(self._widths))) == len(channels)
             return once and len({*node.attributes["shift"]}) == 1
         return node.op in FOLLOWERS and (node.op != "pad" or not any(node.attributes["pads"][1::4]))
 
@@ -217,19 +218,19 @@ class _Mover:
         channels, output = self._maps[node.inputs[0]], node.outputs[0]
         joined = self._joined(channels)
         inputs, attributes = [joined, *node.inputs[1:]], dict(node.attributes)
-        places = channels.places(self._channels)
+        places = channels.places(self._widths)
         if node.op == "conv2d":
             for place, kind in ((1, "kernels"), (2, "sums")):
                 if place < len(inputs) and inputs[place]:
                     given = self._constants[inputs[place]]
-                    spread = np.zeros((self._channels(joined), *given.shape[1:]), given.dtype)
+                    spread = np.zeros((self._widths.of(joined), *given.shape[1:]), given.dtype)
                     spread[places] = given
                     inputs[place] = self._constant(f"{node.name}.{kind}", spread)
-            attributes["groups"] = self._channels(joined)
+            attributes["groups"] = self._widths.of(joined)
             attributes["shift"] = list(attributes["shift"][:1])
-        made = self._tensor(f"{output}.unmoved", output, self._channels(joined))
+        made = self._tensor(f"{output}.unmoved", output, self._widths.of(joined))
         self._write(node, "unmoved", tuple(inputs), made, attributes)
-        self._maps[output] = ChannelMap.whole(made, self._channels(made)).taken(places)
+        self._maps[output] = ChannelMap.whole(made, self._widths.of(made)).taken(places)
 
     def _write(
         self, node: Node, kind: str, inputs: tuple[str, ...], output: str, attributes: Mapping[str, Any]
@@ -242,9 +243,9 @@ class _Mover:
     def _plain(self, name: str) -> str:
         """Return a tensor with just these channels in their order: one that VTA selects, or the tensor itself."""
         channels = self._maps.get(name)
-        if channels is None or channels.is_free(self._channels) or not channels.is_joinable(self._channels):
+        if channels is None or channels.is_free(self._widths) or not channels.is_joinable(self._widths):
             return name
-        if channels.width(self._channels) > _MOST_MACS:
+        if channels.width(self._widths) > _MOST_MACS:
             return name
         return self._selected(name, 1)
 
@@ -254,7 +255,7 @@ class _Mover:
         if key not in self._made:
             channels = self._maps[name]
             count = -(-len(channels) // block) * block
-            columns = channels.columns(_unit(count, len(channels)), self._channels)
+            columns = channels.columns(_unit(count, len(channels)), self._widths)
             assert columns is not None
             joined, output = self._joined(channels), self._tensor(f"{name}.selected", name, count)
             weights = self._constant(f"{output}.weights", columns)
@@ -270,7 +271,7 @@ class _Mover:
         if len(sources) == 1:
             return sources[0]
         if sources not in self._made:
-            count = sum(self._channels(name) for name in sources)
+            count = sum(self._widths.of(name) for name in sources)
             output = self._tensor(f"{sources[-1]}.joined", sources[0], count)
             self._nodes.append(Node(self._name(f"{sources[-1]}.join"), "concat", sources, (output,), {"axis": 1}))
             self._made[sources] = output

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hilt.network.channel_map import BLOCK
 from hilt.network.graph import Graph, Node
 
 FOLLOWERS = ("max_pool", "average_pool", "global_average_pool", "upsample", "table", "pad")
@@ -26,6 +25,7 @@ class ChannelUses:
     """
 
     graph: Graph
+    block: int
     reading: set[str] = field(default_factory=set)
     anywhere: set[str] = field(default_factory=set)
     joined: set[str] = field(default_factory=set)
@@ -46,8 +46,8 @@ class ChannelUses:
         self.anywhere.add(name)
         shape = self.graph.tensors[name].shape
         moved = [node for node in readers if passes(self.graph, node)]
-        reaches = any(_joins_rests(self.graph, node) or node.outputs[0] in self.joined for node in moved)
-        if len(shape) == 4 and shape[1] % BLOCK and reaches:
+        reaches = any(_joins_rests(self.graph, node, self.block) or node.outputs[0] in self.joined for node in moved)
+        if len(shape) == 4 and shape[1] % self.block and reaches:
             self.joined.add(name)
 
     def _reads_anywhere(self, node: Node, name: str) -> bool:
@@ -75,9 +75,9 @@ def passes(graph: Graph, node: Node) -> bool:
     return node.op in (*MOVERS, *FOLLOWERS) or is_depthwise(graph, node)
 
 
-def _joins_rests(graph: Graph, node: Node) -> bool:
+def _joins_rests(graph: Graph, node: Node, block: int) -> bool:
     """Return whether a node is a Concat of channels, of several operands that are no whole blocks."""
     if node.op != "concat" or node.attributes["axis"] != 1:
         return False
     sizes = [graph.tensors[name].shape[1] for name in node.inputs if name in graph.tensors]
-    return len(sizes) == len(node.inputs) and sum(size % BLOCK != 0 for size in sizes) > 1
+    return len(sizes) == len(node.inputs) and sum(size % block != 0 for size in sizes) > 1

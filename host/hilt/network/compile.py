@@ -13,7 +13,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from hilt.network.aliases import Aliases
-from hilt.network.constant_borders import with_borders
+from hilt.network.compiled_form import compiled_form
 from hilt.network.graph import PAD_VALUE, Graph
 from hilt.network.graph_file import MEMBER, graph_bytes
 from hilt.network.images_at_once import require_single_image
@@ -79,7 +79,7 @@ def compile_network(
             within = Aliases(form, target.layout)
             return within, place(form, searcher, tuned or {}, by_node, target.processor, on_node, within)
 
-        placed, aliases, placements = _placed(graph, place_in)
+        placed, aliases, placements = _placed(graph, target.layout.parameters.block, place_in)
     grouped = parts(placed, placements)
     tell(f"joining layers to {sum(part.on_vta for part in grouped)} programs")
     grouped = [chosen_together(part, searcher, aliases) if part.on_vta else part for part in grouped]
@@ -93,15 +93,15 @@ def compile_network(
 
 
 def _placed(
-    graph: Graph, place_in: Callable[[Graph], tuple[Aliases, list[Placement]]]
+    graph: Graph, block: int, place_in: Callable[[Graph], tuple[Aliases, list[Placement]]]
 ) -> tuple[Graph, Aliases, list[Placement]]:
-    """Return a graph with the borders that VTA makes, and where its nodes run.
+    """Return a graph in the form that VTA runs, and where its nodes run.
 
     A convolution with a border that has no place on VTA gets its Pad back, and all is placed again.
     """
     apart: set[str] = set()
     while True:
-        form = with_borders(graph, apart)
+        form = compiled_form(graph, block, apart)
         aliases, placements = place_in(form)
         lacking = {each.node.name for each in placements if PAD_VALUE in each.node.attributes and not each.on_vta}
         if not lacking:

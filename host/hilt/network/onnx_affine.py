@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,9 @@ from hilt.network.onnx_graph import OnnxGraph, OnnxNode
 
 _LAYERS = {"Conv": 0, "ConvTranspose": 1, "Gemm": 0}
 """Operators by the axis of their weights on which the output channels lie (a Gemm's weights are (N, K) by then)."""
+
+_LEAST_CHANNELS = 8
+"""Channels of an image with which a depthwise convolution is worth it; fewer are an input's colours."""
 
 
 def fold_affine(graph: OnnxGraph, layers: Collection[str] = tuple(_LAYERS)) -> None:
@@ -33,6 +36,35 @@ def fold_affine(graph: OnnxGraph, layers: Collection[str] = tuple(_LAYERS)) -> N
                 changed = True
                 break
     graph.remove_unused()
+
+
+def write_norms_as_layers(graph: OnnxGraph) -> None:
+    """Rewrite in place: a batch norm of an image that no layer takes in becomes a depthwise convolution of 1 x 1.
+
+    So is a product with a constant of each channel, with a sum behind it. Networks that activate in front of their
+    layers have them: DenseNets, the second ResNets.
+    """
+    producers, consumers = graph.producers(), graph.consumers()
+    for place, node in enumerate(graph.nodes):
+        data = graph.computed_inputs(node) if node.op in ("BatchNormalization", "Mul") and not node.domain else []
+        maker = producers.get(data[0]) if len(data) == 1 else None
+        if maker is None or maker.outputs[0] != data[0] or not _is_wide_image(graph.shape(data[0])):
+            continue
+        readers = consumers.get(node.outputs[0], [])
+        added = len(readers) == 1 and _affine(graph, node, readers[0]) is not None
+        affine = _affine(graph, maker, node) if added or node.op == "BatchNormalization" else None
+        if affine is None or graph.shape(data[0]) != graph.shape(node.outputs[0]):
+            continue
+        weights, bias = (graph.unique(f"{node.name}.{part}") for part in ("weight", "bias"))
+        graph.constants[weights] = affine[0].reshape(-1, 1, 1, 1).astype(np.float32)
+        graph.constants[bias] = affine[1].astype(np.float32)
+        attributes = {"kernel_shape": [1, 1], "group": len(affine[0])}
+        graph.nodes[place] = OnnxNode(node.name, "Conv", [data[0], weights, bias], node.outputs, attributes)
+    fold_affine(graph)
+
+
+def _is_wide_image(shape: Sequence[int]) -> bool:
+    return len(shape) == 4 and shape[1] >= _LEAST_CHANNELS
 
 
 def _affine(graph: OnnxGraph, layer: OnnxNode, node: OnnxNode) -> tuple[NDArray[Any], NDArray[Any]] | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hilt.network.onnx_affine import fold_affine
+from hilt.network.onnx_affine import fold_affine, write_norms_as_layers
 from hilt.network.onnx_clips import clip_hard_sigmoids
 from hilt.network.onnx_cut_joins import cut_at_once, cut_before_joining
 from hilt.network.onnx_functions_first import functions_first
@@ -76,6 +76,7 @@ def canonicalise(graph: OnnxGraph) -> None:
     fold_affine(graph)
     clip_hard_sigmoids(graph)
     fold_affine(graph)
+    write_norms_as_layers(graph)
     _sums_of_squares(graph)
     cancel_meeting_turns(graph)
     _each_node(graph, _adjacent_reshapes)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hilt.network.channel_moves import with_unmoved_channels
 from hilt.network.counted_sums import with_counted_sums
 from hilt.network.elementwise import expression, int8_steps, root_of, tabulate
 from hilt.network.graph import Graph, Node, Tensor, check
@@ -99,7 +98,7 @@ class _Importer:
         outputs = tuple(self._output(name) for name in graph.outputs)
         built = Graph(graph.name, tuple(graph.inputs), outputs, tuple(self._nodes), self._tensors, self._constants)
         built = with_counted_sums(with_integer_forms(replace(built, decibels=dict(graph.decibels))))
-        built = with_whole_blocks_first(with_unmoved_channels(with_postponed_floats(built)))
+        built = with_whole_blocks_first(with_postponed_floats(built))
         check(built)
         return built
 

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import replace
 
 from hilt.network.band_layers import placed_layer
-from hilt.network.constant_borders import with_borders
+from hilt.network.compiled_form import compiled_form
 from hilt.network.graph import Graph
 from hilt.network.layers import NotOnVtaError, VtaLayer, folded, with_taps
 from hilt.network.lower_layer import lowered_bias, multiplies_bias
@@ -43,11 +43,12 @@ def tuned_network(graph: Graph, name: str, accelerator: Accelerator, *, bands: b
     layers: dict[str, Layer] = {}
     on_vta: set[str] = set()
     others: Counter[str] = Counter()
-    for node in with_borders(graph).nodes:
+    form = compiled_form(graph, accelerator.parameters.block)
+    for node in form.nodes:
         try:
-            layer = placed_layer(graph, node, accelerator, bands=bands)
+            layer = placed_layer(form, node, accelerator, bands=bands)
         except NotOnVtaError as error:
-            made = Layer("", str(error), macs=graph.macs(node))
+            made = Layer("", str(error), macs=form.macs(node))
             if node.op == "reshape" and node.inputs[0] in on_vta:
                 on_vta.update(node.outputs)
             elif node.op not in _TUNED:
@@ -58,7 +59,7 @@ def tuned_network(graph: Graph, name: str, accelerator: Accelerator, *, bands: b
                 continue
             if layer.data not in on_vta:
                 layer = _folded_if_bound_lower(layer, accelerator)
-            made = Layer(format_workload(tuned_form(layer, accelerator)), macs=graph.macs(node))
+            made = Layer(format_workload(tuned_form(layer, accelerator)), macs=form.macs(node))
         if node.op in _TUNED:
             layers.setdefault(made.workload or node.name, made).nodes.append(node.name)
     return Network(name, tuple(layers.values()), dict(others))

@@ -238,6 +238,34 @@ def test_batch_norms_fold(op: str) -> None:
     assert operators["BatchNormalization"] == 0
 
 
+@pytest.mark.parametrize("product", [False, True])
+def test_a_norm_in_front_of_layers_is_a_layer(product: bool) -> None:
+    norm = [helper.make_node("BatchNormalization", ["j", "g", "b", "m", "v"], ["n"])]
+    if product:
+        norm = [helper.make_node("Mul", ["f", "j"], ["s"]), helper.make_node("Add", ["s", "f"], ["n"])]
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("Concat", ["x", "c"], ["j"], axis=1),
+        *norm,
+        helper.make_node("Relu", ["n"], ["r"]),
+        helper.make_node("Conv", ["r", "u"], ["y"]),
+    ]
+    constants = {"w": normal(8, 4, 1, 1), "u": normal(5, 12, 3, 3), "f": normal(12, 1, 1)}
+    constants |= {"g": normal(12), "b": normal(12), "m": normal(12), "v": np.abs(normal(12)) + 0.1}
+    operators = assert_same(model_of(nodes, {"x": (1, 4, 6, 6)}, constants), {"x": normal(1, 4, 6, 6)})
+    assert operators["Conv"] == 3 and operators["BatchNormalization"] == operators["Mul"] == operators["Add"] == 0
+
+
+def test_a_norm_of_few_channels_or_of_the_input_stays() -> None:
+    parts = {"g": normal(4), "b": normal(4), "m": normal(4), "v": np.abs(normal(4)) + 0.1}
+    pool = helper.make_node("MaxPool", ["x"], ["p"], kernel_shape=[2, 2])
+    norm = helper.make_node("BatchNormalization", ["p", "g", "b", "m", "v"], ["y"])
+    assert assert_same(model_of([pool, norm], {"x": (1, 4, 6, 6)}, parts), {"x": normal(1, 4, 6, 6)})["Conv"] == 0
+    wide = {name: np.repeat(value, 4) for name, value in parts.items()}
+    norm = helper.make_node("BatchNormalization", ["x", "g", "b", "m", "v"], ["y"])
+    assert assert_same(model_of([norm], {"x": (1, 16, 6, 6)}, wide), {"x": normal(1, 16, 6, 6)})["Conv"] == 0
+
+
 def test_dilation_is_written_as_zeros_or_dropped() -> None:
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["s"], dilations=[2, 2]),

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hilt.network.channel_map import ChannelMap, shuffled
+from hilt.network.channel_map import ChannelMap, Widths, shuffled
 from hilt.network.channel_moves import with_unmoved_channels
 from hilt.network.compile import compile_network
 from hilt.network.graph import Graph, Node, Tensor, check
-from hilt.network.joined_order import with_whole_blocks_first
 from hilt.network.reference import evaluate
 from hilt_runtime import read_bundle
 
@@ -120,7 +119,7 @@ class Net:
 
 def same_values(graph: Graph) -> Graph:
     """Return the graph with unmoved channels, whose outputs were compared."""
-    made = with_unmoved_channels(graph)
+    made = with_unmoved_channels(graph, 16)
     check(graph)
     check(made)
     data = {"x": np.random.default_rng(1).integers(-128, 128, graph.tensors["x"].shape).astype(np.int8)}
@@ -172,7 +171,7 @@ def dense_net(growth: int) -> Graph:
 @pytest.mark.parametrize("graph", [shuffle_net(12), shuffle_net(32), dense_net(7), parted_net(12)])
 def test_networks_that_shuffle_and_join_are_one_program(graph: Graph) -> None:
     made = same_values(graph)
-    assert starts(with_whole_blocks_first(made)) == 1
+    assert starts(graph) == 1
     assert "transpose" not in {node.op for node in made.nodes}
     layers = {node.name for node in made.nodes if node.op == "conv2d" and "select" not in node.name}
     assert layers == {node.name for node in graph.nodes if node.op == "conv2d"}
@@ -228,7 +227,7 @@ def test_channels_read_twice_stay_where_their_sum_is_no_byte() -> None:
     net = Net(0, 12)
     graph = net.graph(net.convolution(net.join("x", "x", *["x"] * 9), 8))
     net.constants["w1"][:] = 100
-    assert with_unmoved_channels(graph) is graph
+    assert with_unmoved_channels(graph, 16) is graph
 
 
 @pytest.mark.parametrize("sizes", [(16, 32), (16, 12)])
@@ -236,29 +235,29 @@ def test_whole_blocks_stay(sizes: tuple[int, int]) -> None:
     net = Net(0)
     joined = net.join(*(net.convolution("x", size) for size in sizes))
     graph = net.graph(net.convolution(joined, 8), net.convolution(net.cut(joined, 16, 16 + sizes[1]), 8))
-    assert with_unmoved_channels(graph) is graph
+    assert with_unmoved_channels(graph, 16) is graph
 
 
 def test_few_channels_of_many_stay_with_the_processor() -> None:
     """A convolution of many kernels would compute for 640 channels, and reads 3."""
     net = Net(0, 640)
     graph = net.graph(net.convolution(net.cut("x", 5, 8), 64, 3))
-    assert with_unmoved_channels(graph) is graph
+    assert with_unmoved_channels(graph, 16) is graph
 
 
 def test_a_map_takes_the_channels_of_its_sources() -> None:
-    counts = {"a": 12, "b": 32, "c": 16}
-    joined = ChannelMap.joined([ChannelMap.whole(name, counts[name]) for name in "abc"], counts.__getitem__)
-    assert joined.sources == ("b", "c", "a") and joined.width(counts.__getitem__) == len(joined) == 60
-    assert joined.places(counts.__getitem__)[[0, 11, 12, 43, 44]].tolist() == [48, 59, 0, 31, 32]
+    widths = Widths({n: Tensor(n, (1, c, 2, 2), "int8") for n, c in zip("abc", (12, 32, 16), strict=True)}, 16)
+    joined = ChannelMap.joined([ChannelMap.whole(name, widths.of(name)) for name in "abc"], widths)
+    assert joined.sources == ("b", "c", "a") and joined.width(widths) == len(joined) == 60
+    assert joined.places(widths)[[0, 11, 12, 43, 44]].tolist() == [48, 59, 0, 31, 32]
     part = joined.taken(np.arange(40, 48))
     assert part.sources == ("b", "c") and part.channels.tolist() == [[0, n] for n in range(28, 32)] + [
         [1, n] for n in range(4)
     ]
     weights = np.arange(1, 9, dtype=np.int8).reshape(1, 8)
-    columns = part.columns(weights, counts.__getitem__)
+    columns = part.columns(weights, widths)
     assert columns is not None and np.flatnonzero(columns).tolist() == [*range(28, 32), *range(32, 36)]
-    assert part.columns(np.full((1, 8), -128, np.int8), counts.__getitem__) is not None
+    assert part.columns(np.full((1, 8), -128, np.int8), widths) is not None
 
 
 def test_a_shuffle_is_known_by_its_elements() -> None:
