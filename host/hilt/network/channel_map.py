@@ -89,6 +89,15 @@ class ChannelMap:
         whole = all(first == 0 and length == widths.of(self.sources[source]) for source, first, length in runs)
         return whole and len(runs) == len(self.sources) and self.is_joinable(widths)
 
+    def rows_of_joinable(self, widths: Widths) -> list[NDArray[np.int64]]:
+        """Return the places of the channels whose sources can lie in one memory, for as few as can be."""
+        if self.is_joinable(widths):
+            return [np.arange(len(self))]
+        rests = [place for place, name in enumerate(self.sources) if widths.of(name) % widths.block]
+        whole = np.flatnonzero(~np.isin(self.channels[:, 0], rests))
+        rows = [np.flatnonzero(self.channels[:, 0] == place) for place in rests]
+        return [each for each in (whole, *rows) if len(each)]
+
     def is_joinable(self, widths: Widths) -> bool:
         """Return whether all sources, but one perhaps, have whole blocks."""
         return sum(widths.of(name) % widths.block != 0 for name in self.sources) <= 1

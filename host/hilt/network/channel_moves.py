@@ -159,12 +159,11 @@ class _Mover:
         channels = self._maps[data]
         pixels, made = (math.prod(self._tensors[name].shape[2:]) for name in (data, node.outputs[0]))
         count, width, taken = len(channels), channels.width(self._widths), weights[:, 0].size * made
-        selecting = width * count * pixels + count * taken
-        if not channels.is_joinable(self._widths) or min(width * taken, selecting) > count * (
-            taken + _MOST_MACS * pixels
-        ):
+        direct = width * taken if channels.is_joinable(self._widths) else math.inf
+        selecting = width * count * pixels + count * taken if self._is_image(data) else math.inf
+        if min(direct, selecting) > count * (taken + _MOST_MACS * pixels):
             return node
-        if selecting < width * taken and self._is_image(data):
+        if selecting < direct:
             channels = ChannelMap.whole(self._selected(data, self._block), count)
         columns = channels.columns(weights, self._widths)
         if columns is None:
@@ -243,26 +242,31 @@ class _Mover:
     def _plain(self, name: str) -> str:
         """Return a tensor with just these channels in their order: one that VTA selects, or the tensor itself."""
         channels = self._maps.get(name)
-        if channels is None or channels.is_free(self._widths) or not channels.is_joinable(self._widths):
-            return name
-        if channels.width(self._widths) > _MOST_MACS:
+        if channels is None or channels.is_free(self._widths) or channels.width(self._widths) > _MOST_MACS:
             return name
         return self._selected(name, 1)
 
     def _selected(self, name: str, block: int) -> str:
-        """Return the tensor of moved channels that a 1 x 1 convolution of VTA selects, padded to a block."""
+        """Return the tensor of moved channels that 1 x 1 convolutions of VTA select, padded to a block.
+
+        Sources that cannot lie in one memory are selected one by one, each with the former as its residual.
+        """
         key = ("", str(block), name)
         if key not in self._made:
-            channels = self._maps[name]
+            channels, selected = self._maps[name], ""
             count = -(-len(channels) // block) * block
-            columns = channels.columns(_unit(count, len(channels)), self._widths)
-            assert columns is not None
-            joined, output = self._joined(channels), self._tensor(f"{name}.selected", name, count)
-            weights = self._constant(f"{output}.weights", columns)
-            self._nodes.append(
-                Node(self._name(f"{name}.select"), "conv2d", (joined, weights, "", ""), (output,), _SELECTING)
-            )
-            self._made[key] = output
+            for rows in channels.rows_of_joinable(self._widths):
+                part = channels.taken(rows)
+                unit = np.zeros((count, len(rows), 1, 1), np.int8)
+                unit[rows, np.arange(len(rows))] = 1
+                columns = part.columns(unit, self._widths)
+                assert columns is not None
+                weights = self._constant(f"{name}.selection", columns)
+                inputs = (self._joined(part), weights, "", selected)
+                selected = self._tensor(f"{name}.selected", name, count)
+                attributes = {**_SELECTING, "residual_shift": [0]} if inputs[3] else _SELECTING
+                self._nodes.append(Node(self._name(f"{name}.select"), "conv2d", inputs, (selected,), attributes))
+            self._made[key] = selected
         return self._made[key]
 
     def _joined(self, channels: ChannelMap) -> str:

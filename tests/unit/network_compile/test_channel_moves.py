@@ -223,6 +223,20 @@ def test_a_residual_of_moved_channels_is_selected() -> None:
     assert [node.op for node in made.nodes] == ["conv2d"] * 3
 
 
+@pytest.mark.parametrize("sizes", [(12, 12), (20, 16, 9, 3), (5, 32, 12)])
+def test_rests_of_blocks_that_are_added_are_selected_one_by_one(sizes: tuple[int, ...]) -> None:
+    """The first is read by another addition too, so that it gets no kernels of zeros."""
+    net = Net(2, sum(sizes))
+    parts = [net.convolution("x", size) for size in sizes]
+    other = net.sum(parts[0], parts[0])
+    graph = net.graph(net.sum("x", net.join(*parts)), other)
+    made = same_values(graph)
+    rests = sum(size % 16 != 0 for size in sizes)
+    whole = any(size % 16 == 0 for size in sizes)
+    assert sum("select" in node.name for node in made.nodes) == rests + whole
+    assert "concat" not in {node.op for node in made.nodes}
+
+
 def test_channels_read_twice_stay_where_their_sum_is_no_byte() -> None:
     net = Net(0, 12)
     graph = net.graph(net.convolution(net.join("x", "x", *["x"] * 9), 8))
