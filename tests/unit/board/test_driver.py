@@ -121,6 +121,7 @@ def board() -> Board:
 @pytest.fixture
 def module(board: Board, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     monkeypatch.setitem(sys.modules, "pynq", board.module())
+    monkeypatch.setattr("platform.machine", lambda: "armv7l")
     yield importlib.import_module("hilt_board.driver")
     del sys.modules["hilt_board.driver"]
 
