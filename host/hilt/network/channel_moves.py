@@ -112,6 +112,8 @@ class _Mover:
     def _move(self, node: Node) -> None:
         """Note which channels a mover's output has, if it moves whole channels."""
         output = node.outputs[0]
+        if not self._tensors[output].size:
+            return
         if node.op == "concat" and node.attributes["axis"] == 1 and all(self._is_image(name) for name in node.inputs):
             reaches = output in self._uses.reading
             parts = [self._compact(name) if reaches else self._map_of(name) for name in node.inputs]
@@ -143,7 +145,7 @@ class _Mover:
 
     def _is_image(self, name: str) -> bool:
         tensor = self._tensors.get(name)
-        return tensor is not None and tensor.dtype == "int8" and len(tensor.shape) == 4
+        return tensor is not None and tensor.dtype == "int8" and len(tensor.shape) == 4 and tensor.size > 0
 
     def _compact(self, name: str) -> ChannelMap:
         """Return the channels of a Concat's operand: VTA selects them, where they are a part of others."""

@@ -105,7 +105,7 @@ def test_a_concat_within_a_concat_lies_in_it() -> None:
 def test_a_concat_of_one_tensor_twice_is_a_copy() -> None:
     builder = Builder((1, 16, 8, 8))
     first = builder.conv("x", 16)
-    made = compiled(builder.graph(builder.conv(concat(builder, first, first), 16)))
+    made = compiled(builder.graph(concat(builder, first, first)))
     assert kinds(made).count("cpu") == 1
 
 
@@ -119,7 +119,7 @@ def test_the_first_blocks_of_a_longer_tensor_find_no_place_before_another() -> N
 
 def test_channels_that_fill_no_block_are_copied() -> None:
     builder = Builder((1, 16, 8, 8))
-    made = compiled(builder.graph(builder.conv(concat(builder, builder.conv("x", 24), builder.conv("x", 24)), 16)))
+    made = compiled(builder.graph(concat(builder, builder.conv("x", 24), builder.conv("x", 24))))
     assert kinds(made).count("cpu") == 1
 
 
