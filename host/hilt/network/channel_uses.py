@@ -1,4 +1,4 @@
-"""How layers read the channels of a graph's tensors: as they lie, or wherever they are."""
+"""The ways in which layers read channels of a graph's tensors: as they lie, or wherever they are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ON_VTA = ("conv2d", "add", "multiply", *FOLLOWERS)
 
 @dataclass
 class ChannelUses:
-    """How the tensors of a graph are read. Nodes are taken from the last to the first.
+    """The readers of a graph's tensors, taken from the last node to the first.
 
     Attributes:
         reading: Tensors that reach a layer of VTA, moved or not.
