@@ -3,8 +3,9 @@
 // The accelerator's AXI4 masters, and the ports of the memory that they share.
 //
 // With one read port, masters share the memory's bandwidth and nothing else. With more, each has a master of the load
-// stage, the first that of the inputs; the others share them: with two, all are at the second port; with four, store is
-// at the second, compute at the third, fetch at the fourth. A port moves at most one beat a cycle, read or written.
+// stage, the first that of the inputs; the others share them: with two, all are at the second port; with four, fetch is
+// at the second, compute at the third, store at the fourth, whose master has no rows of LOADs of three rows or fewer. A
+// port moves at most one beat a cycle, read or written.
 #ifndef HILT_SIM_MEMORY_CHANNELS_H
 #define HILT_SIM_MEMORY_CHANNELS_H
 
@@ -27,8 +28,8 @@ constexpr uint32_t channel_of(uint32_t master) {
   if (kReadPorts == 1) return master;
   if (master == kLoadMaster) return 0;
   if (kWeightsMaster <= master && master < kStoreMaster) return 1 + master - kWeightsMaster;
-  if (kReadPorts == 2 || master == kStoreMaster) return 1;
-  return master == kComputeMaster ? 2 : 3;
+  if (kReadPorts == 2) return 1;
+  return master == kStoreMaster ? 3 : master == kComputeMaster ? 2 : 1;
 }
 constexpr uint32_t most_masters_of_a_channel() {
   uint32_t count[kChannels]{}, most = 0;

@@ -13,7 +13,7 @@ proc masters_of_ports {board} {
   if {$ports == 1 && $read_ports == 1} { return {{fetch load compute store}} }
   if {$ports == 4 && $read_ports == 1} { return {fetch load compute store} }
   if {$ports == 2 && $read_ports == 2} { return {load {fetch compute weights1 store}} }
-  if {$ports == 4 && $read_ports == 4} { return {load {weights1 store} {compute weights2} {fetch weights3}} }
+  if {$ports == 4 && $read_ports == 4} { return {load {fetch weights1} {compute weights2} {weights3 store}} }
   error "memory_ports is $ports and read_ports $read_ports: they must be 1 and 1, 4 and 1, 2 and 2, or 4 and 4"
 }
 

@@ -73,13 +73,16 @@ def test_rows_of_inputs_come_over_as_many_ports_as_an_input_has_beats(
     assert counters.bytes == rows * columns * 16
 
 
-def test_inputs_do_not_wait_for_what_another_port_moves(device: SimulatedDevice) -> None:
-    alone = run(device, [INPUTS, finish(pop_prev=1)]).load.busy
-    stored = run(device, [store(0, RESULT // 16, 1, 2048), INPUTS, finish(pop_prev=1)]).load.busy
+@pytest.mark.parametrize("rows", [1, 2])
+def test_inputs_do_not_wait_for_what_another_port_moves(device: SimulatedDevice, rows: int) -> None:
+    """STOREs have the last port, at which no row of these inputs comes."""
+    inputs = load(MemoryType.INP, 0, DATA // 16, rows, 2048 // rows, push_next=1)
+    alone = run(device, [inputs, finish(pop_prev=1)]).load.busy
+    stored = run(device, [store(0, RESULT // 16, 1, 2048), inputs, finish(pop_prev=1)]).load.busy
     assert stored == alone
 
 
-def test_weights_share_the_second_port_with_stores(device: SimulatedDevice) -> None:
+def test_weights_share_the_last_port_with_stores(device: SimulatedDevice) -> None:
     counters = run(device, [store(0, RESULT // 16, 1, 2048), WEIGHTS, finish(pop_prev=1)])
     beats = 2 * ELEMENTS * 256 // PORTS // 8  # turn by turn: as many of the store's as of the weights'
     assert beats <= counters.load.busy <= beats * 1.02 + 40
