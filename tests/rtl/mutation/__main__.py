@@ -20,11 +20,11 @@ from types import ModuleType
 
 from hilt import paths
 from hilt.simulator.build import build as build_model
-from tests.rtl.mutation import small_bench, window_bench
+from tests.rtl.mutation import ports_bench, small_bench, window_bench
 from tests.rtl.mutation.mutant import Mutant, mutants, mutated_rtl, with_all
 from tests.rtl.mutation.simulation import Bench, build, observe
 
-BENCHES = {"small": small_bench.BENCH, "windows": window_bench.BENCH}
+BENCHES = {"small": small_bench.BENCH, "windows": window_bench.BENCH, "ports": ports_bench.BENCH}
 
 
 def main() -> int:
