@@ -97,7 +97,7 @@ def _on_board(graph: Graph, manifest: dict[str, Any], engines: dict[str, str], b
 class _Idle(VtaDevice):
     """A device whose programs end at once: the processor's steps take what they take."""
 
-    table = window = True
+    table = window = bands = True
 
     def allocate(self, size: int) -> Any:
         memory = np.zeros(size + 64, np.uint8).view(_Memory)
