@@ -260,6 +260,15 @@ def _upsample(graph: Graph, node: Node, accelerator: Accelerator) -> TiledLayer:
     return TiledLayer(node, work, {DATA: node.inputs[0]}, node.outputs[0])
 
 
+def _depth_to_space(graph: Graph, node: Node, accelerator: Accelerator) -> TiledLayer:
+    images, channels, height, width = _feature_map(graph.tensors[node.outputs[0]])
+    parameters, (high, wide) = accelerator.parameters, node.attributes["block"]
+    if node.attributes["mode"] != "DCR" or channels % parameters.block or blocks(images, parameters.batch) > 1:
+        raise NotOnVtaError("its channels part no blocks of one image")
+    work = Upsampling(channels // parameters.block, (height // high, width // wide), (high, wide), high * wide)
+    return TiledLayer(node, work, {DATA: node.inputs[0]}, node.outputs[0])
+
+
 def table_of(graph: Graph, node: Node, accelerator: Accelerator) -> NDArray[np.int8]:
     """Return a table's entries, int8 (256,). Raises NotOnVtaError if VTA cannot store by way of it."""
     entries = graph.constants[node.inputs[1]]
@@ -277,6 +286,7 @@ _FORMS: dict[str, Callable[[Graph, Node, Accelerator], VtaLayer | TiledLayer]] =
     "multiply": _multiply,
     "table": _copy_by_table,
     "upsample": _upsample,
+    "depth_to_space": _depth_to_space,
     "max_pool": _max_pool,
     "average_pool": _average_pool,
     "global_average_pool": _average_pool,

@@ -75,6 +75,14 @@ def upsampled(rows: int, factors: tuple[int, int]) -> Graph:
     return builder.graph(builder.add_node("larger", "upsample", ["x"], shape, {"factors": list(factors)}))
 
 
+def spread(rows: int, block: tuple[int, int]) -> Graph:
+    builder = Builder((1, 16 * block[0] * block[1], rows, 5), 5)
+    attributes = {"block": list(block), "mode": "DCR"}
+    return builder.graph(
+        builder.add_node("larger", "depth_to_space", ["x"], (1, 16, rows * block[0], 5 * block[1]), attributes)
+    )
+
+
 def looked_up() -> Graph:
     """Return a table of a tensor that VTA does not make: a copy by way of the table."""
     builder = Builder((1, 20, 7, 5), 5)
@@ -104,6 +112,7 @@ LAYERS = {
     "a maximum past the end": pool("max_pool", (16, 8), (8, 4), kernel=[3, 3], strides=[2, 2], pads=[0, 0, 1, 1]),
     "an upsampling": upsampled(8, (2, 3)),
     "an upsampling of columns": upsampled(7, (1, 2)),
+    "channels that become pixels": spread(8, (2, 2)),
     "an average": pool("average_pool", (9, 6), (4, 3), kernel=[2, 2], strides=[2, 2], pads=[0, 0, 0, 0], **AVERAGE),
 }
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hilt.network.layers import TiledLayer, layer_of
+from hilt.network.graph import Graph
+from hilt.network.layers import NotOnVtaError, TiledLayer, layer_of
 from hilt.network.lower_tiles import Tiled, lower_tiles, tile_knobs
 from hilt.network.lower_upsample import Upsampling
 from hilt.network.pool_tiles import PoolingLayer, own_position
@@ -26,15 +28,16 @@ pytestmark = pytest.mark.slow  # runs programs on the golden model
 
 
 def _alone(work: Tiled, knobs: Mapping[str, int], data: NDArray[np.int8]) -> NDArray[np.int8]:
-    """Return a layer's result on an image of 16 channels, int8 (1, 16, H, W), by one of its schedules."""
+    """Return a layer's result on an image of blocks of 16 channels, int8 (1, C, H, W), by one of its schedules."""
     accelerator = target().accelerator
     high, wide = _out(work)
-    inputs = {"inp": np.ascontiguousarray(data.transpose(0, 2, 3, 1)), IDENTITY: identity_block(0, accelerator)}
-    sizes = {name: array.nbytes for name, array in inputs.items()} | {"out": 16 * high * wide}
+    packed = data.reshape(-1, 16, *data.shape[2:]).transpose(0, 2, 3, 1)
+    inputs = {"inp": np.ascontiguousarray(packed), IDENTITY: identity_block(0, accelerator)}
+    sizes = {name: array.nbytes for name, array in inputs.items()} | {"out": 16 * work.planes * high * wide}
     program = alone(lower_tiles(work, knobs, accelerator), sizes, accelerator)
     run = run_program(build(accelerator, "golden"), program, inputs, max_cycles=1 << 30)
     assert run.execution.status is DeviceStatus.DONE
-    return run.output.reshape(1, high, wide, 16).transpose(0, 3, 1, 2)
+    return run.output.reshape(-1, high, wide, 16).transpose(0, 3, 1, 2).reshape(1, -1, high, wide)
 
 
 def _out(work: Tiled) -> tuple[int, int]:
@@ -107,3 +110,35 @@ def test_every_schedule_of_an_upsampling_is_right() -> None:
     expected = evaluate(graph, {"x": data})["larger.y"]
     for knobs in tile_knobs(layer.work):
         assert np.array_equal(_alone(layer.work, knobs, data), expected), knobs
+
+
+@pytest.mark.parametrize(
+    ("channels", "block", "size"), [(16, (2, 2), (9, 7)), (48, (2, 3), (5, 6)), (32, (1, 2), (3, 40))]
+)
+def test_every_schedule_of_channels_that_become_pixels_is_right(
+    channels: int, block: tuple[int, int], size: tuple[int, int]
+) -> None:
+    layer, graph, data = _spread(channels, block, size, "DCR")
+    expected = evaluate(graph, {"x": data})["spread.y"]
+    assert len(tile_knobs(layer.work)) > 1
+    for knobs in tile_knobs(layer.work):
+        assert np.array_equal(_alone(layer.work, knobs, data), expected), knobs
+
+
+@pytest.mark.parametrize(("channels", "mode"), [(8, "DCR"), (16, "CRD")])
+def test_channels_that_become_pixels_but_part_no_blocks_are_no_layer(channels: int, mode: str) -> None:
+    with pytest.raises(NotOnVtaError, match="part no blocks"):
+        _spread(channels, (2, 2), (4, 4), mode)
+
+
+def _spread(
+    channels: int, block: tuple[int, int], size: tuple[int, int], mode: str
+) -> tuple[TiledLayer, Graph, np.ndarray[Any, Any]]:
+    """Return a DepthToSpace to so many channels, its graph and its data."""
+    builder = Builder((1, channels * block[0] * block[1], *size))
+    shape = (1, channels, size[0] * block[0], size[1] * block[1])
+    attributes = {"block": list(block), "mode": mode}
+    graph = builder.graph(builder.add_node("spread", "depth_to_space", ["x"], shape, attributes))
+    layer = layer_of(graph, graph.nodes[0], target().accelerator)
+    assert isinstance(layer, TiledLayer)
+    return layer, graph, builder.input()

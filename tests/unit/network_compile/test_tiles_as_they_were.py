@@ -36,7 +36,10 @@ MAXIMA = [
     PoolingLayer(40, (6, 7), (5, 3), (1, 1), (4, 2), (6, 7)),
     PoolingLayer(2, (32, 24), (2, 2), (2, 2), (0, 0), (16, 12)),
 ]
-UPSAMPLINGS = [Upsampling(3, (5, 7), (2, 2)), Upsampling(1, (1, 9), (3, 1)), Upsampling(20, (7, 14), (2, 4))]
+UPSAMPLINGS = [
+    *(Upsampling(3, (5, 7), (2, 2)), Upsampling(3, (5, 7), (2, 2), 4)),
+    *(Upsampling(1, (1, 9), (3, 1)), Upsampling(20, (7, 14), (2, 4))),
+]
 
 
 def _schedules(work: Tiled, accelerator: Accelerator) -> Iterator[str]:
