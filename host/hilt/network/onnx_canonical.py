@@ -11,7 +11,7 @@ import numpy as np
 
 from hilt.network.onnx_affine import fold_affine, write_norms_as_layers
 from hilt.network.onnx_clips import clip_hard_sigmoids
-from hilt.network.onnx_cut_joins import cut_at_once, cut_before_joining
+from hilt.network.onnx_cut_joins import cut_at_once, cut_before_joining, turn_before_joining
 from hilt.network.onnx_functions_first import functions_first
 from hilt.network.onnx_functions_of_cuts import functions_before_cuts
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode, infer_shapes, new_constant, reshape_node
@@ -68,6 +68,7 @@ def canonicalise(graph: OnnxGraph) -> None:
     cut_at_once(graph)
     functions_first(graph)
     functions_before_cuts(graph)
+    turn_before_joining(graph)
     activate_before_shuffle(graph)
     cancel_layouts(graph)
     _each_node(graph, _means)  # a mean over the image may show only now

@@ -44,6 +44,32 @@ def cut_at_once(graph: OnnxGraph) -> None:
     graph.remove_unused()
 
 
+def turn_before_joining(graph: OnnxGraph) -> None:
+    """Rewrite in place: a Transpose that alone reads a Concat, and makes an output, is taken of each operand.
+
+    A detection head joins floats of several scales and turns them; apart, bytes are turned in front of their look-up.
+    """
+    producers, consumers = graph.producers(), graph.consumers()
+    nodes: list[OnnxNode] = []
+    for node in graph.nodes:
+        maker = producers.get(node.inputs[0]) if node.op == "Transpose" and not node.domain else None
+        joins = maker is not None and maker.op == "Concat" and not set(maker.inputs) & set(graph.constants)
+        if maker is None or not joins or node.outputs[0] not in graph.outputs or len(consumers[node.inputs[0]]) > 1:
+            nodes.append(node)
+            continue
+        shape = graph.shape(node.inputs[0])
+        perm = [int(axis) for axis in node.attributes.get("perm", range(len(shape))[::-1])]
+        turned = [graph.unique(f"{node.name}.{name}") for name in maker.inputs]
+        for name, result in zip(maker.inputs, turned, strict=True):
+            graph.shapes[result] = tuple(graph.shape(name)[axis] for axis in perm)
+            graph.dtypes[result] = graph.dtypes.get(name, "float32")
+            nodes.append(OnnxNode(result, "Transpose", [name], [result], {"perm": perm}))
+        axis = perm.index(int(maker.attributes["axis"]) % len(shape))
+        nodes.append(OnnxNode(node.name, "Concat", turned, list(node.outputs), {"axis": axis}))
+    graph.nodes = nodes
+    graph.remove_unused()
+
+
 def _both(graph: OnnxGraph, node: OnnxNode, maker: OnnxNode) -> OnnxNode | None:
     """Return the Slice of two, one behind the other; None if they stay."""
     if maker.op != "Slice" or maker.domain:

@@ -19,10 +19,12 @@ from hilt_runtime.operators import OPERATORS
 VTA: Mapping[str, str] = {
     "Add": "of two int8 tensors, or into the layer before it; a constant goes into the layer's bias",
     "AveragePool": "windows of 2^k elements; a mean of the whole image that weights read is padded to 2^k",
-    "BatchNormalization": "goes into the layer before it",
+    "BatchNormalization": "goes into the layer before it; else a depthwise convolution",
     "Clip": "goes into the layer before it",
+    "Concat": "of channels of int8 tensors, in front of layers: nothing moves",
     "Conv": "constant weights, one or two dimensions, groups, dilations",
-    "ConvTranspose": "constant weights: a convolution for each phase, then DepthToSpace on the processor",
+    "ConvTranspose": "constant weights: a convolution for each phase, then DepthToSpace",
+    "DepthToSpace": "whole blocks of channels, mode DCR",
     "Div": "by a constant: goes into the layer before it",
     "Einsum": "a product with constant weights",
     "Gemm": "constant weights",
@@ -34,6 +36,8 @@ VTA: Mapping[str, str] = {
     "ReduceMean": "over height and width: as AveragePool",
     "Relu": "goes into the layer before it",
     "Resize": "nearest, by whole factors",
+    "Slice": "as Concat",
+    "Split": "as Concat",
     "Sub": "of a constant: goes into the layer before it",
 }
 """The operators that VTA computes, with the form in which it does; in others the processor does."""

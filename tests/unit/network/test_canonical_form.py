@@ -238,6 +238,24 @@ def test_batch_norms_fold(op: str) -> None:
     assert operators["BatchNormalization"] == 0
 
 
+@pytest.mark.parametrize("is_output", [False, True])
+def test_a_turn_of_joined_results_that_is_an_output_is_taken_of_each(is_output: bool) -> None:
+    """A Transpose that makes an output turns floats where the scales differ; of each result it turns bytes."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"]),
+        helper.make_node("Conv", ["a", "u"], ["b"], strides=[2, 2]),
+        helper.make_node("Reshape", ["a", "flat"], ["c"]),
+        helper.make_node("Reshape", ["b", "flat"], ["d"]),
+        helper.make_node("Concat", ["c", "d"], ["j"], axis=2),
+        helper.make_node("Sigmoid", ["j"], ["s"]),
+        helper.make_node("Transpose", ["s"], ["y" if is_output else "t"], perm=[0, 2, 1]),
+        *([] if is_output else [helper.make_node("ReduceMax", ["t"], ["y"], axes=[2])]),
+    ]
+    constants = {"w": normal(6, 3, 1, 1), "u": normal(6, 6, 2, 2), "flat": np.array([1, 6, -1])}
+    operators = assert_same(model_of(nodes, {"x": (1, 3, 6, 6)}, constants), {"x": normal(1, 3, 6, 6)})
+    assert operators["Transpose"] == (2 if is_output else 1) and operators["Concat"] == 1
+
+
 @pytest.mark.parametrize("product", [False, True])
 def test_a_norm_in_front_of_layers_is_a_layer(product: bool) -> None:
     norm = [helper.make_node("BatchNormalization", ["j", "g", "b", "m", "v"], ["n"])]
