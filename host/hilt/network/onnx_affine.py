@@ -39,32 +39,38 @@ def fold_affine(graph: OnnxGraph, layers: Collection[str] = tuple(_LAYERS)) -> N
 
 
 def write_norms_as_layers(graph: OnnxGraph) -> None:
-    """Rewrite in place: a batch norm of an image that no layer takes in becomes a depthwise convolution of 1 x 1.
+    """Fold in place; a batch norm of an image that no layer takes in becomes a depthwise convolution of 1 x 1.
 
-    So is a product with a constant of each channel, with a sum behind it. Networks that activate in front of their
+    So does a product with a constant of each channel, with a sum behind it. Networks that activate in front of their
     layers have them: DenseNets, the second ResNets.
     """
+    fold_affine(graph)
     producers, consumers = graph.producers(), graph.consumers()
     for place, node in enumerate(graph.nodes):
         data = graph.computed_inputs(node) if node.op in ("BatchNormalization", "Mul") and not node.domain else []
         maker = producers.get(data[0]) if len(data) == 1 else None
-        if maker is None or maker.outputs[0] != data[0] or not _is_wide_image(graph.shape(data[0])):
-            continue
-        readers = consumers.get(node.outputs[0], [])
-        added = len(readers) == 1 and _affine(graph, node, readers[0]) is not None
-        affine = _affine(graph, maker, node) if added or node.op == "BatchNormalization" else None
-        if affine is None or graph.shape(data[0]) != graph.shape(node.outputs[0]):
-            continue
-        weights, bias = (graph.unique(f"{node.name}.{part}") for part in ("weight", "bias"))
-        graph.constants[weights] = affine[0].reshape(-1, 1, 1, 1).astype(np.float32)
-        graph.constants[bias] = affine[1].astype(np.float32)
-        attributes = {"kernel_shape": [1, 1], "group": len(affine[0])}
-        graph.nodes[place] = OnnxNode(node.name, "Conv", [data[0], weights, bias], node.outputs, attributes)
+        readers = consumers.get(node.outputs[0], []) if maker is not None else []
+        affine = None if maker is None else _of_image(graph, maker, node, readers)
+        if affine is not None:
+            weights, bias = (graph.unique(f"{node.name}.{part}") for part in ("weight", "bias"))
+            graph.constants[weights] = affine[0].reshape(-1, 1, 1, 1).astype(np.float32)
+            graph.constants[bias] = affine[1].astype(np.float32)
+            attributes = {"kernel_shape": [1, 1], "group": len(affine[0])}
+            graph.nodes[place] = OnnxNode(node.name, "Conv", [data[0], weights, bias], node.outputs, attributes)
     fold_affine(graph)
 
 
-def _is_wide_image(shape: Sequence[int]) -> bool:
-    return len(shape) == 4 and shape[1] >= _LEAST_CHANNELS
+def _of_image(
+    graph: OnnxGraph, maker: OnnxNode, node: OnnxNode, readers: Sequence[OnnxNode]
+) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    """Return factor and term of a norm or product of an image of many channels that `maker` makes; None of others."""
+    shape = graph.shape(node.outputs[0])
+    if len(shape) != 4 or shape[1] < _LEAST_CHANNELS or maker.outputs[0] not in node.inputs:
+        return None
+    if graph.shape(maker.outputs[0]) != shape:
+        return None
+    added = len(readers) == 1 and _affine(graph, node, readers[0]) is not None
+    return _affine(graph, maker, node) if added or node.op == "BatchNormalization" else None
 
 
 def _affine(graph: OnnxGraph, layer: OnnxNode, node: OnnxNode) -> tuple[NDArray[Any], NDArray[Any]] | None:

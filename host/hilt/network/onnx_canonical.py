@@ -76,7 +76,6 @@ def canonicalise(graph: OnnxGraph) -> None:
     fold_into_tables(graph)
     fold_affine(graph)
     clip_hard_sigmoids(graph)
-    fold_affine(graph)
     write_norms_as_layers(graph)
     _sums_of_squares(graph)
     cancel_meeting_turns(graph)
