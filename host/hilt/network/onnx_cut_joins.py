@@ -53,7 +53,7 @@ def turn_before_joining(graph: OnnxGraph) -> None:
     nodes: list[OnnxNode] = []
     for node in graph.nodes:
         maker = producers.get(node.inputs[0]) if node.op == "Transpose" and not node.domain else None
-        joins = maker is not None and maker.op == "Concat" and not set(maker.inputs) & set(graph.constants)
+        joins = maker is not None and maker.op == "Concat" and set(maker.inputs) <= set(producers)
         if maker is None or not joins or node.outputs[0] not in graph.outputs or len(consumers[node.inputs[0]]) > 1:
             nodes.append(node)
             continue
