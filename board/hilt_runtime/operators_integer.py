@@ -43,9 +43,10 @@ def add(inputs: Inputs, attributes: Attributes) -> Any:
 
 
 def multiply(inputs: Inputs, attributes: Attributes) -> Any:
-    """Multiply two int8 tensors, element by element."""
-    product = _required(inputs, 0).astype(np.int32) * _required(inputs, 1).astype(np.int32)
-    return _narrow(product, attributes["shift"], attributes["clip"])
+    """Multiply two int8 tensors, element by element, with constants added to the first and to the result."""
+    front, behind = attributes.get("offsets", (0, 0))
+    product = (_required(inputs, 0).astype(np.int32) + front) * _required(inputs, 1).astype(np.int32)
+    return _narrow(product, attributes["shift"], attributes["clip"], behind)
 
 
 def max_pool(inputs: Inputs, attributes: Attributes) -> Any:
@@ -302,12 +303,12 @@ def _epilogue(sums: np.ndarray, inputs: Inputs, attributes: Attributes, shape: S
     return _narrow(sums, shift.reshape(shape) if shift.size > 1 else int(shift[0]), attributes["clip"])
 
 
-def _narrow(sums: np.ndarray, shift: Any, clip: Sequence[int]) -> Any:
-    """Return int8: half a step added, shifted right, clipped."""
+def _narrow(sums: np.ndarray, shift: Any, clip: Sequence[int], behind: int = 0) -> Any:
+    """Return int8: half a step added, shifted right, a constant added behind, clipped."""
     amount = np.asarray(shift, np.int32)
     half = np.where(amount > 0, np.left_shift(np.int32(1), np.maximum(amount - 1, 0)), 0).astype(np.int32)
     shifted = np.right_shift(sums + half, amount)
-    return np.clip(shifted, clip[0], clip[1]).astype(np.int8)
+    return np.clip(shifted + np.int32(behind), clip[0], clip[1]).astype(np.int8)
 
 
 OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {

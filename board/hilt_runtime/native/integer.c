@@ -37,10 +37,13 @@ static inline int32_t half_of(ptrdiff_t shift) { return shift > 0 ? (int32_t)(UI
 
 static int clips(ptrdiff_t low, ptrdiff_t high) { return in_range(low, -128, 127) && in_range(high, -128, 127); }
 
-// --- add, multiply: axes, sizes[6], strides of each input[6], left shifts[2], shift, low, high. ---
+// --- add, multiply: axes, sizes[6], strides of each input[6], left shifts[2] of a sum, or numbers that a product adds
+// to its inputs[2], shift, low, high, the number that a product adds behind its shift. ---
 // The target is dense. Buffers: left, right, target.
 
-enum { AXES, SIZES = 1, LEFT = 7, RIGHT = 13, SHIFT_LEFT = 19, SHIFT_RIGHT = 20, SHIFT = 21, LOW = 22, HIGH = 23 };
+enum {
+  AXES, SIZES = 1, LEFT = 7, RIGHT = 13, SHIFT_LEFT = 19, SHIFT_RIGHT = 20, SHIFT = 21, LOW = 22, HIGH = 23, BEHIND = 24
+};
 
 static int spans(const work_t *w, int buffer, const int64_t *strides) {
   int64_t far = 0;
@@ -57,8 +60,17 @@ static int check_pair(const work_t *w) {
   if (w->count != 3 || !in_range(p[AXES], 1, HILT_AXES)) return 0;
   int64_t elements = product_of((int)p[AXES], p + SIZES);
   return elements > 0 && holds(w, 2, elements, 1) && spans(w, 0, p + LEFT) && spans(w, 1, p + RIGHT) &&
-         in_range(p[SHIFT_LEFT], 0, 31) && in_range(p[SHIFT_RIGHT], 0, 31) && in_range(p[SHIFT], 0, 31) &&
-         clips(p[LOW], p[HIGH]);
+         in_range(p[SHIFT], 0, 31) && clips(p[LOW], p[HIGH]);
+}
+
+static int check_add(const work_t *w) {
+  return check_pair(w) && in_range(w->p[SHIFT_LEFT], 0, 31) && in_range(w->p[SHIFT_RIGHT], 0, 31);
+}
+
+static int check_multiply(const work_t *w) {
+  const int64_t *p = w->p, most = (1 << 14) - 1;
+  return check_pair(w) && p[SHIFT] <= 30 && in_range(p[SHIFT_LEFT], -most, most) &&
+         in_range(p[SHIFT_RIGHT], -most, most) && in_range(p[BEHIND], -most, most);
 }
 
 #define PAIR_LINE(name, type, expression)                                                                    \
@@ -66,7 +78,8 @@ static int check_pair(const work_t *w) {
                    int8_t *restrict y, ptrdiff_t count, const int64_t *p) {                                    \
     const type low = (type)p[LOW], high = (type)p[HIGH], half = (type)half_of(p[SHIFT]);                     \
     const int left = (int)p[SHIFT_LEFT], right = (int)p[SHIFT_RIGHT], shift = (int)p[SHIFT];                 \
-    (void)left, (void)right;                                                                                 \
+    const int behind = (int)p[BEHIND];                                                                       \
+    (void)left, (void)right, (void)behind;                                                                   \
     if (sa == 1 && sb == 1) {                                                                                \
       WIDE for (ptrdiff_t i = 0; i < count; ++i) {                                                                  \
         type u = a[i], v = b[i], t = expression;                                                             \
@@ -93,7 +106,7 @@ static int check_pair(const work_t *w) {
   ((int32_t)(((uint32_t)u << left) + ((uint32_t)v << right) + (uint32_t)half) >> shift)
 PAIR_LINE(add_line, int32_t, ADDED32)
 PAIR_LINE(add_line_16, int16_t, (int16_t)((int16_t)(u * (1 << left) + v * (1 << right) + half) >> shift))
-PAIR_LINE(multiply_line, int32_t, ((u * v + half) >> shift))
+PAIR_LINE(multiply_line, int32_t, (((u + left) * (v + right) + half) >> shift) + behind)
 PAIR_LINE(multiply_line_16, int16_t, (int16_t)((int16_t)(u * v + half) >> shift))
 
 #ifdef __ARM_NEON
@@ -203,12 +216,11 @@ static int run_add(const work_t *w) {
 }
 
 static int run_multiply(const work_t *w) {
-  if (half_of(w->p[SHIFT]) + 16384 < 32768 && multiply_blocks(w)) return 0;
-  return run_pair(w, w->p[SHIFT] > 0 && w->p[SHIFT] < 15 && half_of(w->p[SHIFT]) + 16384 < 32768 ? multiply_16
-                                                                                                 : multiply_line);
+  const int64_t *p = w->p;
+  const int plain = !p[SHIFT_LEFT] && !p[SHIFT_RIGHT] && !p[BEHIND] && half_of(p[SHIFT]) + 16384 < 32768;
+  if (plain && multiply_blocks(w)) return 0;
+  return run_pair(w, plain && p[SHIFT] > 0 && p[SHIFT] < 15 ? multiply_16 : multiply_line);
 }
-
-static int check_multiply(const work_t *w) { return check_pair(w) && w->p[SHIFT] <= 30; }
 
 // --- pools: planes, height, width, rows and columns out, kernel[2], strides[2], top, left, divisor, shift, low, high.
 // Buffers: data, target. ---
@@ -549,7 +561,7 @@ static int run_dense(const work_t *w) {
 }
 
 const kernel_t integer_kernels[] = {
-    {check_pair, run_add},
+    {check_add, run_add},
     {check_multiply, run_multiply},
     {check_pool, run_max_pool},
     {check_pool, run_average_pool},

@@ -67,13 +67,14 @@ def _pair(kernel: str) -> Callable[[Builder, Inputs, Attributes], List[Any]]:
         if not out.size:
             raise NotNativeError("an empty tensor")
         sizes, (left, right) = merged(shape, *strides)
-        shifts = attributes.get("left_shifts", [0, 0])
-        numbers = [len(sizes), *padded(sizes), *padded(left), *padded(right), *shifts]
+        front, behind = attributes.get("offsets", [0, 0])
+        changes = attributes["left_shifts"] if kernel == "add" else [front, 0]
+        numbers = [len(sizes), *padded(sizes), *padded(left), *padded(right), *changes]
         arrays = [inputs[0], inputs[1], out]
-        if left[-1] == 0 and right[-1] == 1 and shifts[0] == shifts[1]:  # the kernel is quicker with a lone right
-            numbers = [len(sizes), *padded(sizes), *padded(right), *padded(left), *shifts]
+        if left[-1] == 0 and right[-1] == 1:  # the kernel is quicker with a lone right
+            numbers = [len(sizes), *padded(sizes), *padded(right), *padded(left), *changes[::-1]]
             arrays = [inputs[1], inputs[0], out]
-        builder.step(kernel, arrays, [*numbers, attributes["shift"], *attributes["clip"]])
+        builder.step(kernel, arrays, [*numbers, attributes["shift"], *attributes["clip"], behind])
         return [out]
 
     return plan

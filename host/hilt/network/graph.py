@@ -33,7 +33,10 @@ OPERATORS: Mapping[str, str] = {
         "two int8 tensors, numpy broadcasting. Attributes left_shifts [2], shift, clip: "
         "out = clip(rounded((a << left_shifts[0]) + (b << left_shifts[1]), shift))"
     ),
-    "multiply": "two int8 tensors, numpy broadcasting. Attributes shift, clip: out = clip(rounded(a * b, shift))",
+    "multiply": (
+        "two int8 tensors, numpy broadcasting. Attributes shift, clip, offsets [2] (0 and 0 if left out): "
+        "out = clip(rounded((a + offsets[0]) * b, shift) + offsets[1])"
+    ),
     "max_pool": "int8 (N, C, H, W). Attributes kernel [2], strides [2], pads [4]: padding never wins",
     "average_pool": (
         "int8 (N, C, H, W). Attributes kernel, strides, pads (zeros that count), divisor (odd), shift, clip: "

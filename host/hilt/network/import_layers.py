@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.onnx_graph import OnnxNode
-from hilt.network.qdq_view import QdqView, Quantised
+from hilt.network.qdq_view import QdqView, Quantised, offset_steps
 from hilt_runtime.operators_resize import resize_plan
 from hilt_runtime.operators_window import pads_of, transposed_pads
 
@@ -50,6 +50,14 @@ class _Chain:
         return [_step(self.low, exponent), _step(self.high, exponent)]
 
 
+class _Data(NamedTuple):
+    """The data of a product: its int8 tensor, the steps that are added to it, and the nodes that do so."""
+
+    leaf: Quantised
+    added: int = 0
+    source: tuple[str, ...] = ()
+
+
 def _step(value: float, exponent: int) -> int:
     return int(np.clip(np.rint(np.clip(value, -1e30, 1e30) * 2.0**exponent), -128, 127))
 
@@ -86,9 +94,13 @@ class LayerMatcher:
         if node.op in _LAYERS:
             return self._layer(node, chain, exponent, None)
         if node.op == "Add":
-            return self._residual(node, chain, exponent) or self._pair(node, chain, exponent)
+            return (
+                self._residual(node, chain, exponent)
+                or self._pair(node, chain, exponent)
+                or self._shifted_product(node, chain, exponent)
+            )
         if node.op == "Mul":
-            return self._pair(node, chain, exponent)
+            return self._product(node, chain, exponent)
         if node.op in ("AveragePool", "GlobalAveragePool"):
             return self._mean(node, chain, exponent)
         return None
@@ -238,23 +250,60 @@ class LayerMatcher:
         }  # fmt: skip
 
     def _pair(self, node: OnnxNode, chain: _Chain, exponent: int) -> IntegerNode | None:
-        """Match an addition or product of two int8 tensors."""
+        """Match an addition of two int8 tensors."""
         first, second = (self._view.activation(name) for name in node.inputs[:2])
         if first is None or second is None:
             return None
-        source = [node.name, *chain.source]
-        if node.op == "Mul":
-            shift = first.exponent + second.exponent - exponent
-            if not 0 <= shift <= _LARGEST_SHIFT:
-                return None
-            attributes: dict[str, Any] = {"shift": shift, "clip": chain.bounds(exponent)}
-            return IntegerNode("multiply", node.name, [first.name, second.name], attributes, source)
         finest = max(first.exponent, second.exponent, exponent)
         shifts = [finest - first.exponent, finest - second.exponent]
         if max(shifts) > 20 or finest - exponent > _LARGEST_SHIFT:
             return None
         attributes = {"left_shifts": shifts, "shift": finest - exponent, "clip": chain.bounds(exponent)}
-        return IntegerNode("add", node.name, [first.name, second.name], attributes, source)
+        return IntegerNode("add", node.name, [first.name, second.name], attributes, [node.name, *chain.source])
+
+    def _shifted_product(self, node: OnnxNode, chain: _Chain, exponent: int) -> IntegerNode | None:
+        """Match an addition of whole steps to a product of two int8 tensors."""
+        name, value = self._offset(node)
+        product = self._view.producers.get(name)
+        behind = offset_steps(value, exponent)
+        if product is None or product.op != "Mul" or product.domain or behind is None:
+            return None
+        chain.source.insert(0, node.name)
+        return self._product(product, chain, exponent, behind)
+
+    def _product(self, node: OnnxNode, chain: _Chain, exponent: int, behind: int = 0) -> IntegerNode | None:
+        """Match a product of two int8 tensors, to one of which whole steps may be added: it comes first then."""
+        for place in (0, 1):
+            data, factor = self._data(node.inputs[place]), self._view.activation(node.inputs[1 - place])
+            if data is None or factor is None:
+                continue
+            shift = data.leaf.exponent + factor.exponent - exponent
+            if not 0 <= shift <= _LARGEST_SHIFT:
+                return None
+            attributes: dict[str, Any] = {"shift": shift, "clip": chain.bounds(exponent)}
+            if data.added or behind:
+                attributes["offsets"] = [data.added, behind]
+            source = [*data.source, node.name, *chain.source]
+            return IntegerNode("multiply", node.name, [data.leaf.name, factor.name], attributes, source)
+        return None
+
+    def _data(self, name: str) -> _Data | None:
+        """Return the int8 tensor of a product's data, with the steps that are added to it; None of other tensors."""
+        leaf, adding = self._view.activation(name), self._view.producers.get(name)
+        if leaf is not None or adding is None:
+            return None if leaf is None else _Data(leaf)
+        source, value = self._offset(adding)
+        leaf = self._view.activation(source)
+        steps = None if leaf is None else offset_steps(value, leaf.exponent)
+        return None if leaf is None or steps is None else _Data(leaf, steps, (adding.name,))
+
+    def _offset(self, node: OnnxNode) -> tuple[str, float]:
+        """Return the tensor and the number that a node adds; an empty name of other nodes."""
+        constants = [name for name in node.inputs if self._is_constant(name)]
+        others = [name for name in node.inputs if not self._is_constant(name)]
+        if node.op != "Add" or node.domain or len(constants) != 1 or self._graph.constants[constants[0]].size != 1:
+            return "", 0.0
+        return others[0], float(self._graph.constants[constants[0]].reshape(()))
 
     def _mean(self, node: OnnxNode, chain: _Chain, exponent: int) -> IntegerNode | None:
         """Match an average over windows that are all whole."""

@@ -22,11 +22,12 @@ from hilt.network.layer_forms import VtaLayer as VtaLayer
 from hilt.network.layer_forms import folded as folded
 from hilt.network.layer_forms import outputs_beside as outputs_beside
 from hilt.network.layer_forms import with_taps as with_taps
+from hilt.network.lower_gate import added_input, added_passes
 from hilt.network.lower_tiles import has_schedule
 from hilt.network.lower_upsample import Upsampling
 from hilt.network.pool_tiles import Averaging, PoolingLayer
 from hilt.network.product_tiles import Product
-from hilt.network.tile_writer import DATA, FACTOR
+from hilt.network.tile_writer import ADDED, DATA, FACTOR
 from hilt.schedule import Conv2d, WorkloadError
 from hilt.schedule.border import border_of
 from hilt.schedule.residual import LARGEST_SHIFT
@@ -184,8 +185,17 @@ def _multiply(graph: Graph, node: Node, accelerator: Accelerator) -> TiledLayer:
         )
     planes = blocks(images[0], parameters.batch) * blocks(images[1], parameters.block)
     factors = planes * images[2] * images[3] // pixels
-    product = Product(factors, pixels, _single(node, "shift"), _clip(node))
-    return TiledLayer(node, product, {DATA: data.name, FACTOR: factor.name}, node.outputs[0])
+    front, behind = node.attributes.get("offsets", (0, 0))
+    if front and data is not operands[0]:
+        raise NotOnVtaError("it adds to its factor, and VTA adds to the data")
+    product = Product(factors, pixels, _single(node, "shift"), _clip(node), (front, behind))
+    constants = {}
+    if front and accelerator.isa is IsaRevision.A:
+        if added_passes(front) is None:
+            raise NotOnVtaError(f"{front} is added to the data, and ISA revision A has no inputs that make it up")
+        constants[ADDED] = added_input(front, accelerator)
+    reads = {DATA: data.name, FACTOR: factor.name}
+    return TiledLayer(node, product, reads, node.outputs[0], constants=constants)
 
 
 def _average_pool(graph: Graph, node: Node, accelerator: Accelerator) -> VtaLayer | TiledLayer:

@@ -21,16 +21,19 @@ class MulWriter(ProductWriter):
             self.uops += [(self.begin(tile), source), (0, source + self.made), (self.begin(tile), 0)]
 
     def compute(self, tile: ProductTile) -> None:
-        """Load a tile's factor, copy both, multiply, shift and clip."""
+        """Load a tile's factor, copy both, add to the data, multiply, shift and clip."""
         self.load(FACTOR, self.source(tile.number) + self.made, tile.factor, tile.factors)
         made = tile.factors * tile.pixels
         data, factor, multiply = (tile.number % 2 * 3 + kind for kind in range(3))
         for uop, elements in ((data, made), (factor, tile.factors)):
             self.clear(uop, elements)
             self.compute_with(Opcode.GEMM, uop, uop + 1, iter_in=elements, dst_factor_in=1, src_factor_in=1)
+        front, behind = self.product.offsets
+        if front:
+            self.alu_with([(AluOpcode.ADD, front)], data, made)
         each = {"iter_out": tile.factors, "dst_factor_out": tile.pixels, "src_factor_out": 1}
         inner = {"iter_in": tile.pixels, "dst_factor_in": 1}
         if tile.pixels == 1:
             each, inner = {}, {"iter_in": tile.factors, "dst_factor_in": 1, "src_factor_in": 1}
         self.compute_with(Opcode.ALU, multiply, multiply + 1, alu_opcode=AluOpcode.MUL, **each, **inner)
-        self.round_and_clip(multiply, made, self.product.shift, self.product.clip)
+        self.round_and_clip(multiply, made, self.product.shift, self.product.clip, behind)

@@ -21,13 +21,15 @@ _SIZES = (8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 307
 class Product:
     """A product over packed tensors: each of `factors` elements multiplies `pixels` consecutive elements of the data.
 
-    The products are shifted right by `shift`, rounded half up, and clipped.
+    `offsets` are added to the data and, behind the shift, to the result: the products are shifted right by `shift`,
+    rounded half up, and clipped.
     """
 
     factors: int
     pixels: int
     shift: int
     clip: tuple[int, int]
+    offsets: tuple[int, int] = (0, 0)
 
     @property
     def micro_ops(self) -> int:

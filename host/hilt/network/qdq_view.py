@@ -14,6 +14,16 @@ from hilt.network.onnx_graph import OnnxError, OnnxGraph, OnnxNode
 _NUMBERED = {0: "uint8", 3: "int8"}
 """ONNX's numbers of integer types, as `output_dtype` has them."""
 _TYPES = {"QuantizeLinear": ("int8",), "DequantizeLinear": ("int8", "int32")}
+_LARGEST_INPUT = 127
+"""The largest number that an input of int8 adds to a product's data; two make up an even one."""
+
+
+def offset_steps(value: float, exponent: int) -> int | None:
+    """Return a number that a product adds, in steps of 2^-exponent; None if VTA cannot add it."""
+    steps = value * 2.0**exponent
+    if not steps.is_integer() or abs(steps) > (_LARGEST_INPUT if steps % 2 else 2 * _LARGEST_INPUT):
+        return None
+    return int(steps)
 
 
 @dataclass(frozen=True)

@@ -175,8 +175,9 @@ def _add(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
 
 
 def _multiply(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
-    product = _data(inputs).astype(np.int64) * _data(inputs, 1).astype(np.int64)
-    return _clipped(rounded(product, attributes["shift"]), attributes)
+    front, behind = attributes.get("offsets", (0, 0))
+    product = (_data(inputs).astype(np.int64) + front) * _data(inputs, 1).astype(np.int64)
+    return _clipped(rounded(product, attributes["shift"]) + behind, attributes)
 
 
 def _windows(inputs: Inputs, attributes: Mapping[str, Any], fill: int) -> Array:

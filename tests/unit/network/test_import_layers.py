@@ -30,6 +30,7 @@ class Case:
         exponents: Those of dequantised constants, by place; several are one for each output channel.
         result: The exponent of the result.
         behind: Operators between it and the quantisation.
+        added: A number that is added to the first activation.
         axis: Of constants with several exponents.
     """
 
@@ -40,6 +41,7 @@ class Case:
     exponents: dict[int, int | tuple[int, ...]] = field(default_factory=dict)
     result: int = 2
     behind: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    added: float = 0.0
     axis: int = 0
     opset: int = 17
 
@@ -66,6 +68,9 @@ def model(case: Case) -> Any:
     for place, (_, exponent) in enumerate(case.data):
         quantised(f"x{place}", f"d{place}", exponent)
         inputs.append(f"d{place}")
+    if case.added:
+        constants["number"], inputs[0] = np.array(case.added, np.float32), "a0"
+        nodes.append(helper.make_node("Add", ["number", "d0"], ["a0"], name="added"))
     for place, value in enumerate(case.constants, start=len(inputs)):
         name = f"c{place}" if value is not None else ""
         if value is not None:
@@ -115,6 +120,7 @@ def operators(graph: Graph) -> list[str]:
 
 W, BIAS = int8(6, 4, 3, 3), np.random.default_rng(0).integers(-3000, 3000, 6).astype(np.int32)
 CONV: dict[str, Any] = {"constants": (W,), "exponents": {1: 7}}
+GATED = ((IMAGE, 4), ((1, 4, 1, 1), 6))
 INTEGER: dict[str, tuple[str, Case]] = {
     "conv": ("conv2d", Case("Conv", **CONV)),
     "conv, all attributes": (
@@ -160,6 +166,11 @@ INTEGER: dict[str, tuple[str, Case]] = {
     "add": ("add", Case("Add", data=((IMAGE, 4), (IMAGE, 2)), result=3)),
     "add, broadcast": ("add", Case("Add", data=((IMAGE, 4), ((1, 4, 1, 1), 6)), behind=(("Relu", ()),))),
     "multiply": ("multiply", Case("Mul", data=((IMAGE, 4), ((1, 4, 1, 1), 6)), behind=(("Relu", ()),), result=4)),
+    "multiply, with a number added": ("multiply", Case("Mul", data=GATED, result=3, added=7.5)),
+    "multiply, with a number added behind": ("multiply", Case("Mul", data=GATED, result=4, behind=(("Add", (-3.0,)),))),
+    "multiply, with both": (
+        "multiply", Case("Mul", data=GATED, result=2, added=7.875, behind=(("Add", (-6.25,)), ("Relu", ()))),
+    ),
     "mean": ("global_average_pool", Case("GlobalAveragePool", result=5)),
     "mean of fewer steps": ("global_average_pool", Case("GlobalAveragePool", data=(((3, 4, 5, 7), 4),), result=3)),
     "windows": ("average_pool", Case("AveragePool", {"kernel_shape": [3, 2], "strides": [2, 1]}, result=4)),
@@ -178,6 +189,7 @@ def test_an_operator_of_integers_has_onnx_runtimes_results(name: str) -> None:
     graph, steps = imported(case)
     assert operators(graph) == [op] and steps <= 1.0
     assert [part for node in graph.nodes if node.op == op for part in node.source] == [
+        *(["added"] if case.added else []),
         "operator",
         *(f"behind{number}" for number in range(len(case.behind))),
     ]
@@ -200,6 +212,9 @@ FLOAT: dict[str, Case] = {
     ),
     "conv of one axis": Case("Conv", data=(((1, 4, 8), 4),), constants=(int8(6, 4, 3),), exponents={1: 7}),
     "product of too fine steps": Case("Mul", data=((IMAGE, 2), (IMAGE, 2)), result=5),
+    "product with a part of a step added": Case("Mul", data=GATED, added=0.03125),
+    "product with too many steps added": Case("Mul", data=GATED, added=17.0),
+    "product with a part of a step added behind": Case("Mul", data=GATED, behind=(("Add", (0.125,)),)),
     "windows that count no padding": Case("AveragePool", {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),
     "windows of one axis": Case("GlobalAveragePool", data=(((1, 9, 8), 4),)),
 }

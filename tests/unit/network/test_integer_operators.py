@@ -99,11 +99,21 @@ def test_pairs_and_pools_agree(seed: int) -> None:
     shift = int(random.integers(0, 9))
     both("add", [data, other], {"left_shifts": random.integers(0, 7, 2).tolist(), "shift": shift, "clip": clip})
     both("multiply", [data, int8(random, 2, 3, 1, 1)], {"shift": shift, "clip": clip})
+    offsets = random.integers(-254, 255, 2).tolist()
+    both("multiply", [data, int8(random, 2, 3, 1, 1)], {"shift": shift, "clip": clip, "offsets": offsets})
     window = {"kernel": [3, 2], "strides": random.integers(1, 4, 2).tolist(), "pads": random.integers(0, 2, 4).tolist()}
     both("max_pool", [data], window)
     both("average_pool", [data], {**window, "divisor": 3, "shift": 1, "clip": clip})
     both("global_average_pool", [data], {"divisor": 7, "shift": int(random.integers(-4, 5)), "clip": clip})
     both("global_average_pool", [data], {"divisor": 1, "shift": int(random.integers(-4, 5)), "clip": clip})
+
+
+def test_a_product_adds_to_its_data_in_front_and_to_its_result_behind_the_shift() -> None:
+    data, gate = np.array([[-128, 3, 127]], np.int8), np.array([[5, 5, 5]], np.int8)
+    attributes = {"shift": 2, "clip": [-128, 127], "offsets": [120, -100]}
+    # (-128 + 120) * 5 / 4 - 100 = -110, (3 + 120) * 5 / 4 - 100 = 53.75, (127 + 120) * 5 / 4 - 100 = 208.75
+    both("multiply", [data, gate], attributes)
+    assert operators.run("multiply", [data, gate], attributes)[0].tolist() == [[-110, 54, 127]]
 
 
 def test_a_mean_is_the_exact_mean_rounded_half_up() -> None:

@@ -209,7 +209,9 @@ def test_pairs_with_broadcasting(shape: list[int], seed: int) -> None:
     attributes = {"left_shifts": shifts, "shift": shift, "clip": [low, 127]}
     for one, two in ((shape, other), (other, shape)):
         assert assert_native_equals_numpy("add", [int8(seed, *one), int8(seed + 1, *two)], attributes)
-        assert assert_native_equals_numpy("multiply", [int8(seed, *one), int8(seed + 1, *two)], attributes)
+        for offsets in ([0, 0], random.integers(-254, 255, 2).tolist()):
+            changed = {**attributes, "offsets": offsets}
+            assert assert_native_equals_numpy("multiply", [int8(seed, *one), int8(seed + 1, *two)], changed)
         for op in ("Add", "Sub", "Mul", "Div", "Max", "Min", "Greater", "LessOrEqual", "Equal"):
             assert assert_native_equals_numpy(op, [floats(seed, *one), floats(seed + 1, *two)], {})
 
@@ -506,6 +508,8 @@ packed_cases = [
     ("multiply", ["packed"], {"shift": 6, "clip": [-128, 127]}),
     ("multiply", ["gate"], {"shift": 6, "clip": [-128, 127]}),
     ("multiply", ["gate"], {"shift": 0, "clip": [-100, 90]}),
+    ("multiply", ["gate"], {"shift": 6, "clip": [-128, 127], "offsets": [124, -60]}),
+    ("multiply", ["gate"], {"shift": 5, "clip": [-128, 127], "offsets": [0, 3]}),
     ("concat", ["packed"], {"axis": 1}),
     ("concat", ["packed"], {"axis": 2}),
     ("slice", [], {"starts": [0, 1], "ends": [1, 3], "axes": [1, 3], "steps": [1, 2]}),

@@ -10,7 +10,7 @@ from hilt.network.compile import Compiled, compile_network
 from hilt.network.core_speed import CORTEX_A9
 from hilt.network.graph import Graph
 from hilt.network.layers import NotOnVtaError, layer_of
-from hilt.network.lower_gate import unit_blocks
+from hilt.network.lower_gate import added_input, unit_blocks
 from hilt.network.lower_tiles import lower_tiles, tile_knobs
 from hilt.network.processor import ProcessorSpeed
 from hilt.network.product_tiles import Product
@@ -18,7 +18,7 @@ from hilt.network.reference import evaluate
 from hilt.network.search import Searcher
 from hilt.network.simulated import SimulatedVta
 from hilt.network.target import CompileTarget
-from hilt.network.tile_writer import FACTOR, ROWS, UNITS
+from hilt.network.tile_writer import ADDED, FACTOR, ROWS, UNITS
 from hilt.network.verify import compare
 from hilt.schedule import Rejected
 from hilt.schedule.fused import alone
@@ -43,6 +43,9 @@ PRODUCTS = [
     Product(3, 700, 15, (-128, 127)),
     Product(2, 1, 14, (-3, 3)),
     Product(70, 13, 1, (-128, 127)),
+    Product(5, 49, 7, (0, 127), (120, -116)),
+    Product(33, 1, 0, (-128, 127), (-254, 0)),
+    Product(3, 70, 14, (-128, 127), (200, 100)),
 ]
 
 
@@ -63,11 +66,14 @@ def operands(product: Product, accelerator: Accelerator) -> tuple[NDArray[np.int
 def right(product: Product, accelerator: Accelerator, form: Form = "golden") -> list[int]:
     """Run every schedule that fits, compare it with numpy, and return the cycles of each."""
     data, factor = operands(product, accelerator)
-    products = data.astype(np.int64) * factor
-    rounded = (products + ((1 << product.shift) >> 1)) >> product.shift
+    front, behind = product.offsets
+    products = (data.astype(np.int64) + front) * factor
+    rounded = ((products + ((1 << product.shift) >> 1)) >> product.shift) + behind
     expected = np.clip(rounded, *product.clip).astype(np.int8)
     rows = np.zeros((product.factors, *unit_blocks(accelerator).shape[1:]), np.int8)
     constants = {IDENTITY: identity_block(0, accelerator), UNITS: unit_blocks(accelerator)}
+    if front:
+        constants[ADDED] = added_input(front, accelerator)
     given = {"inp": data, FACTOR: factor, ROWS: rows, **constants}
     sizes = {"out": expected.nbytes} | {name: array.nbytes for name, array in given.items()}
     library = quick_build(accelerator, form)
@@ -105,7 +111,8 @@ def test_every_schedule_of_a_product_is_right(
 @pytest.mark.parametrize(
     "product",
     [Product(1, 1, 0, (-128, 127)), Product(5, 49, 7, (0, 127)), Product(3, 700, 15, (-128, 127)),
-     Product(70, 13, 1, (-128, 127)), Product(150, 9, 6, (-100, 90))],
+     Product(70, 13, 1, (-128, 127)), Product(150, 9, 6, (-100, 90)), Product(5, 49, 7, (0, 127), (120, -116)),
+     Product(33, 1, 0, (-128, 127), (-254, 0)), Product(3, 70, 14, (-128, 127), (200, 100))],
     ids=lambda each: f"{each.factors}x{each.pixels}>>{each.shift}",
 )  # fmt: skip
 @pytest.mark.parametrize(
@@ -121,7 +128,7 @@ def test_every_schedule_of_a_gate_without_mul_is_right(
 @pytest.mark.rtl
 @pytest.mark.parametrize("isa", [IsaRevision.A, IsaRevision.B])
 def test_the_rtl_multiplies_and_the_twin_counts_its_cycles(isa: IsaRevision) -> None:
-    accelerator, product = of(SMALL, isa=isa), Product(6, 20, 6, (-128, 127))
+    accelerator, product = of(SMALL, isa=isa), Product(6, 20, 6, (-128, 127), (124, -90))
     cycles = right(product, accelerator, "rtl")
     schedule = Searcher(accelerator, MemoryModel(base=0x1000_0000)).tile_schedule("gate", product)
     assert schedule.cycles == min(cycles)
@@ -160,10 +167,19 @@ def verified(
     return made
 
 
-def multiply(builder: Builder, one: str, other: str, shift: int = 6, clip: tuple[int, int] = (-128, 127)) -> str:
+def multiply(
+    builder: Builder,
+    one: str,
+    other: str,
+    shift: int = 6,
+    clip: tuple[int, int] = (-128, 127),
+    offsets: tuple[int, int] = (0, 0),
+) -> str:
     shape = tuple(map(max, builder.tensors[one].shape, builder.tensors[other].shape))
-    name = f"product{len(builder.nodes)}"
-    return builder.add_node(name, "multiply", [one, other], shape, {"shift": shift, "clip": list(clip)})
+    name, attributes = f"product{len(builder.nodes)}", {"shift": shift, "clip": list(clip)}
+    if any(offsets):
+        attributes["offsets"] = list(offsets)
+    return builder.add_node(name, "multiply", [one, other], shape, attributes)
 
 
 def mean(builder: Builder, data: str) -> str:
@@ -175,13 +191,15 @@ def mean(builder: Builder, data: str) -> str:
     )
 
 
-def gated(shape: tuple[int, int, int, int], swap: bool = False) -> tuple[Builder, Graph]:
+def gated(
+    shape: tuple[int, int, int, int], swap: bool = False, offsets: tuple[int, int] = (0, 0)
+) -> tuple[Builder, Graph]:
     """Return a convolution, a squeeze-and-excitation gate on it, and a convolution behind."""
     builder = Builder(shape)
     wide = builder.conv("x", 24)
     small = builder.conv(mean(builder, wide), 8, 1, clip=[0, 127], shift=[4])
     gate = builder.conv(small, 24, 1, clip=[0, 64], shift=[4])
-    product = multiply(builder, *((gate, wide) if swap else (wide, gate)))
+    product = multiply(builder, *((gate, wide) if swap else (wide, gate)), offsets=offsets)
     return builder, builder.graph(builder.conv(product, 16, 1))
 
 
@@ -202,6 +220,35 @@ def test_a_gated_network_is_one_program(parameters: str, isa: IsaRevision, image
     assert [placement.node.name for placement in made.placements if not placement.on_vta] == []
     assert len(made.manifest["programs"]) == 1
     assert not any(step["kind"] == "cpu" for step in made.manifest["steps"])
+
+
+@pytest.mark.parametrize(("parameters", "isa"), [(PYNQ, IsaRevision.A), (SMALL, IsaRevision.A), (PYNQ, IsaRevision.B)])
+@pytest.mark.parametrize("offsets", [(124, -90), (-128, 0), (0, 77), (254, -128)])
+def test_a_product_that_adds_to_its_data_and_its_result_is_exact(
+    parameters: str, isa: IsaRevision, offsets: tuple[int, int]
+) -> None:
+    builder, graph = gated((1, 20, 4, 8), offsets=offsets)
+    made = verified(graph, builder.input(), parameters, isa)
+    assert all(placement.on_vta for placement in made.placements)
+
+
+@pytest.mark.parametrize("isa", [IsaRevision.A, IsaRevision.B])
+def test_a_number_that_no_inputs_make_up_stays_on_the_processor_of_revision_a(isa: IsaRevision) -> None:
+    _, graph = gated((1, 12, 4, 4), offsets=(129, 0))
+    node = next(node for node in graph.nodes if node.op == "multiply")
+    if isa is IsaRevision.B:
+        assert layer_of(graph, node, of(PYNQ, isa=isa)).output == node.outputs[0]
+        return
+    with pytest.raises(NotOnVtaError, match="129 is added"):
+        layer_of(graph, node, of(PYNQ, isa=isa))
+
+
+def test_what_is_added_to_the_second_operand_alone_is_the_processors() -> None:
+    """The gate has the offset, and VTA adds to the data."""
+    _, graph = gated((1, 12, 4, 4), swap=True, offsets=(3, 0))
+    node = next(node for node in graph.nodes if node.op == "multiply")
+    with pytest.raises(NotOnVtaError, match="adds to its factor"):
+        layer_of(graph, node, of(PYNQ))
 
 
 @pytest.mark.parametrize(
