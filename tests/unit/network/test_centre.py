@@ -263,6 +263,23 @@ def test_what_is_added_averaged_or_gated_has_one_factor() -> None:
     assert quantise(graph, Calibration(images(SAMPLES, 0)), search=False).agreement.unexplained == 0
 
 
+def test_a_product_adds_what_was_taken_off_its_data_and_takes_a_constant_off_its_result() -> None:
+    """Both lie on one side of zero, where int8 has 127 steps."""
+    graph, _, shifts, made = parts(GATED)
+    assert made is not None
+    assert shifts["h"].taken > 0 and shifts["n"].taken > 0
+    result = quantise(graph, Calibration(images(SAMPLES, 0)), search=False)
+    (product,) = (node for node in result.graph.nodes if node.op == "multiply")
+    front, behind = product.attributes["offsets"]
+    assert front > 32 and behind < -32
+    assert not {"Mul", "Add"} & {node.op for node in result.graph.nodes}
+
+
+def test_a_gate_keeps_its_constant() -> None:
+    _, _, shifts, _ = parts(GATED)
+    assert not shifts["o"].taken.any()
+
+
 def test_a_mean_of_centred_values_lacks_their_constant() -> None:
     """The mean of 6 x 6 is written as one of 8 x 8 with zeros beside them, which have no constant."""
     graph, _, shifts, made = parts(network(("Relu", ["s"], "r"), ("GlobalAveragePool", ["r"], "t"), LAST))

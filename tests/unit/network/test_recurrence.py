@@ -62,11 +62,12 @@ def is_int8(graph: Graph) -> bool:
 
 
 def decibels(result: Quantisation, model: Any) -> float:
-    """Return the decibels of the integer reference's output above its error, on a sample that it was not fitted to."""
+    """Return the decibels of the integer reference's output above its error, on samples that it was not fitted to."""
     floats = canonical(model)
-    feeds = samples_for(floats, 1, seed=8).samples[0]
-    (wanted,) = Runner(floats, floats.outputs).run(feeds).values()
-    return signal_to_noise({"y": wanted}, {"y": evaluate(result.graph, feeds)[result.graph.outputs[0]]})
+    unseen = samples_for(floats, 16, seed=8).samples
+    wanted = [values for made in Runner(floats, floats.outputs).over(unseen) for values in made.values()]
+    given = [evaluate(result.graph, feeds)[result.graph.outputs[0]] for feeds in unseen]
+    return float(np.mean([signal_to_noise({"y": one}, {"y": other}) for one, other in zip(wanted, given, strict=True)]))
 
 
 @pytest.mark.parametrize("op", GATES)

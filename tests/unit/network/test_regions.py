@@ -265,3 +265,31 @@ def test_a_vector_or_integers_at_the_input_stay_as_they_are() -> None:
     nodes = [node("Neg", "v", "g"), node("Reshape", "g,shape", "f"), node("Gemm", "f,m", "y", transB=1)]
     found = regions(nodes, inputs={"v": (CHANNELS,)}, constants={"shape": np.array([1, CHANNELS])})
     assert found.tensors == ["f", "y"]
+
+
+FEW = {"few": np.array(1.75, np.float32), "many": np.array(0.1, np.float32)}
+
+
+def shifted(front: str, behind: str) -> list[Any]:
+    """Return a product of two layers' results, with scalars added to its data and to its result, and a layer."""
+    ends = [node("Add", f"c,{front}", "e"), node("Mul", "e,d", "p"), node("Add", f"p,{behind}", "q"), conv("q", "y")]
+    return [conv("x", "c"), conv("x", "d"), *ends]
+
+
+def test_a_product_takes_up_scalars_of_few_bits() -> None:
+    found = regions(shifted("few", "few"), constants=FEW)
+    assert found.products == {"q": ("c", "d")}
+    assert found.offsets == {"c": 1.75, "q": 1.75}
+    assert found.shifted.isdisjoint(found.tensors) and found.tensors == ["x", "c", "d", "q", "y"]
+    assert found.ends == ["y"]
+
+
+def test_scalars_of_many_bits_are_a_function_in_front_and_behind() -> None:
+    found = regions(shifted("many", "many"), constants=FEW)
+    assert found.products == {"p": ("e", "d")} and not found.offsets
+    assert {"e", "p", "q"} <= set(found.tensors)
+
+
+def test_a_product_takes_up_no_sum_that_others_read() -> None:
+    found = regions([*shifted("few", "few"), conv("e", "z"), conv("p", "v")], ("y", "z", "v"), constants=FEW)
+    assert found.products == {"p": ("e", "d")} and not found.offsets

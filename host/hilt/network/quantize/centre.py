@@ -60,6 +60,8 @@ def _shifted(graph: OnnxGraph, regions: Regions, shifts: Mapping[str, Shift]) ->
     restored, follow = restored_readers(graph, regions), following(graph, regions)
     for layer in regions.layers:
         _shift_layer(made, layer, copies[id(layer.node)], shifts)
+    for name, (data, _) in regions.products.items():
+        _shift_product(made, producers[name], (data, name), shifts[data], shifts[name])
     for name, shift in shifts.items():
         if not shift.changes:
             continue
@@ -79,6 +81,26 @@ def _shift_results(graph: OnnxGraph, maker: OnnxNode, name: str, shift: Shift) -
         _put_behind(graph, maker, name, "Mul", [shift.factor])
     if shift.taken != 0:
         _put_behind(graph, maker, maker.outputs[0], "Add", [-float(shift.taken)])
+
+
+def _shift_product(graph: OnnxGraph, maker: OnnxNode, names: tuple[str, str], read: Shift, made: Shift) -> None:
+    """Let a product add to its data what was taken off it, and take off its result; both have one factor.
+
+    Args:
+        graph: The graph in the making.
+        maker: The product.
+        names: Its data, and its result.
+        read: The shift of its data.
+        made: The shift of its result.
+    """
+    data, result = names
+    if read.taken != 0:
+        whole = _like(graph, data, f"{data}.whole")
+        added = _bound(graph, whole, float(read.taken) * read.factor)
+        _insert(graph, OnnxNode(f"{whole}.add", "Add", [data, added], [whole]))
+        maker.inputs = [whole if each == data else each for each in maker.inputs]
+    if made.taken != 0:
+        _put_behind(graph, maker, result, "Add", [-float(made.taken) * made.factor])
 
 
 def _shift_layer(graph: OnnxGraph, layer: LayerRegion, node: OnnxNode, shifts: Mapping[str, Shift]) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
+
+import numpy as np
 
 from hilt.network.calibration import CalibrationError, HeldOut, spread
 from hilt.network.onnx_graph import OnnxGraph
@@ -14,7 +17,7 @@ from hilt.network.quantize.keep import choose_kept
 from hilt.network.quantize.qdq import Scales
 from hilt.network.quantize.regions import Regions, find_regions
 from hilt.network.quantize.rounding import rounded_weights
-from hilt.network.quantize.scales import ScaleSearch, corrected_biases, initial_scales
+from hilt.network.quantize.scales import ScaleSearch, corrected_biases, initial_scales, layer_macs
 from hilt.network.quantize.shifts import WEIGHTS_SHARES
 from hilt.network.quantize.statistics import TensorStatistics, observe
 
@@ -28,6 +31,8 @@ _ENOUGH_DECIBELS = 20.0
 """A start below so many is tried with borders, too: they take VTA longer, by 0.7 % on ResNet-18, 19 % on MobileNet."""
 _LEAST_BORDER_GAIN = 0.1
 """Decibels that borders must bring, on samples that the search does not decide on."""
+_REFINED_MACS, _MOST_REFINED = 1e8, 2
+"""Starts that are refined: as many as make so many multiply-accumulates an inference together, two at most."""
 _STARTS = 1 + len(RULES) + 4 * len(WEIGHTS_SHARES)
 """Starts that are tried at most: the graph, equalised by each rule, and two of these centred in each way, and with
 borders."""
@@ -103,24 +108,25 @@ def fit(
     Raises:
         CalibrationError: The data cannot be computed.
     """
-    advance, starts = counting("quantising", "steps"), counting("fitting scales", "starts")
-    refining = _Refining(samples, search, advance, counting("rounding weights", "layers"))
+    advance, starts = _Rounds(counting("quantising", "steps")), counting("fitting scales", "starts")
+    refining = _Refining(samples, search, advance, _Rounds(counting("rounding weights", "layers")))
     candidates = _Candidates(graph, samples, channel_block, kept, starts)
-    best = refining.refined(candidates.best())
+    best = refining.best_of(candidates.best())
     few = best.candidate.decibels < max(_ENOUGH_DECIBELS, least_decibels or 0.0)
     if borders or (borders is None and few):
         best = _with_borders_if_better(best, candidates, refining, asked=bool(borders))
     if least_decibels is not None:
         changed = best.candidate.start.graph
+        advance.begin()
         chosen = choose_kept(
             changed, graph, samples, least_decibels, kept=kept, channel_block=channel_block, on_step=advance
         )
         if chosen:
             kept = (*kept, *chosen)
             candidates = _Candidates(graph, samples, channel_block, kept, starts)
-            candidate = candidates.best()
-            bordered = candidates.bordered() if best.candidate.bordered else None
-            best = refining.refined(bordered or candidate)
+            found = candidates.best()
+            bordered = candidates.bordered() if best.candidate.bordered else []
+            best = refining.best_of(bordered or found)
     start = best.candidate.start
     changes = best.candidate.equalised, best.candidate.centred
     return Fitted(start.graph, start.regions, best.scales, *changes, tuple(kept))
@@ -128,16 +134,27 @@ def fit(
 
 @dataclass(frozen=True)
 class _Refined:
-    """A candidate with its scales improved and weights rounded."""
+    """A candidate with its scales improved and weights rounded, and its decibels over all samples but the reported."""
 
     candidate: _Candidate
     scales: Scales
+    decibels: float
 
-    def decibels(self) -> float:
-        """Return the decibels of the samples that fit the scales: the search decides on the others."""
-        search = self.candidate.start.search
-        search.use_constants_of(self.scales)
-        return search.measure_fitted(self.scales)
+
+class _Rounds:
+    """Counts work that is done several times over from where the last round ended."""
+
+    def __init__(self, advance: Callable[[int, int], None]) -> None:
+        self._advance, self._before, self._done = advance, 0, 0
+
+    def begin(self) -> None:
+        """Begin a round."""
+        self._before += self._done
+        self._done = 0
+
+    def __call__(self, done: int, count: int) -> None:
+        self._done = done
+        self._advance(self._before + done, self._before + count)
 
 
 @dataclass(frozen=True)
@@ -146,27 +163,39 @@ class _Refining:
 
     samples: HeldOut
     search: bool
-    on_step: Callable[[int, int], None]
-    on_layer: Callable[[int, int], None]
+    on_step: _Rounds
+    on_layer: _Rounds
 
     def refined(self, candidate: _Candidate) -> _Refined:
         """Return a candidate refined."""
+        self.on_step.begin()
+        self.on_layer.begin()
         start = candidate.start
         scales = start.scales
         if self.search:
             scales = start.search.improve(scales, self.on_step)
             if scales.biases:
                 scales.biases = corrected_biases(start.graph, start.regions, scales, start.statistics)
-        return _Refined(candidate, _rounded(start, scales, self.samples, self.on_layer))
+        scales = _rounded(start, scales, self.samples, self.on_layer)
+        start.search.use_constants_of(scales)
+        return _Refined(candidate, scales, start.search.measure_shaken(scales))
+
+    def best_of(self, candidates: Sequence[_Candidate]) -> _Refined:
+        """Return the candidate that is best refined: what starts better may be refined less."""
+        best, *others = map(self.refined, candidates)
+        for other in others:
+            if other.decibels > best.decibels + _margin(best.candidate, other.candidate):
+                best = other
+        return best
 
 
 def _with_borders_if_better(best: _Refined, candidates: _Candidates, refining: _Refining, *, asked: bool) -> _Refined:
     """Return the best candidate with borders, if there is one and it is `asked` for or brings enough."""
     bordered = candidates.bordered()
-    if bordered is None:
+    if not bordered:
         return best
-    refined = refining.refined(bordered)
-    return refined if asked or refined.decibels() > best.decibels() + _LEAST_BORDER_GAIN else best
+    refined = refining.best_of(bordered)
+    return refined if asked or refined.decibels > best.decibels + _LEAST_BORDER_GAIN else best
 
 
 def _rounded(start: _Start, scales: Scales, samples: HeldOut, advance: Callable[[int, int], None]) -> Scales:
@@ -198,23 +227,33 @@ class _Candidates:
     ) -> None:
         """Count starts with `advance`."""
         self._graph, self._samples, self._channel_block, self._kept = graph, samples, channel_block, kept
-        self._ends = find_regions(graph).ends
+        regions = find_regions(graph)
+        self._ends = regions.ends
+        macs = sum(layer_macs(graph, layer) for layer in regions.layers)
+        self._refined = int(np.clip(_REFINED_MACS / max(macs, 1), 1, _MOST_REFINED))
+        self._search: ScaleSearch | None = None
         self._advance, self._done = advance, 0
         self._forms: tuple[_Candidate, ...] = ()
 
-    def best(self) -> _Candidate:
-        """Return the best of the graph as it is, equalised, and each of the two with centred tensors."""
+    def best(self) -> list[_Candidate]:
+        """Return the best of the graph as it is, equalised, and each of the two with centred tensors: a few."""
         plain = self._made(self._graph)
-        best = equal = _better(plain, self._equalised(plain.start))
-        self._forms = (plain, equal) if equal is not plain else (plain,)
-        for each in self._forms:
-            best = _better(best, self._centred(each))
-        return best
+        equalised = self._best_of(self._equalised(plain.start))
+        self._forms = (plain, *equalised[:1])
+        centred = (made for each in self._forms for made in self._centred(each))
+        return self._best_of(chain((plain, *equalised), centred))
 
-    def bordered(self) -> _Candidate | None:
+    def bordered(self) -> list[_Candidate]:
         """Return the best of the forms that `best` found with the inputs of padded convolutions centred, too."""
-        found = [made for each in self._forms for made in self._centred(each, borders=True)]
-        return max(found, key=lambda each: each.decibels, default=None)
+        return self._best_of(made for each in self._forms for made in self._centred(each, borders=True))
+
+    def _best_of(self, candidates: Iterable[_Candidate]) -> list[_Candidate]:
+        """Return as many of the best candidates as are refined, the best first; the others' memory is free."""
+        best: list[_Candidate] = []
+        for each in candidates:
+            best = sorted([*best, each], key=lambda one: one.equalised * _LEAST_EQUALISING_GAIN - one.decibels)
+            del best[self._refined :]
+        return best
 
     def _centred(self, candidate: _Candidate, *, borders: bool = False) -> Iterator[_Candidate]:
         """Yield a candidate with its tensors centred; too few samples do not show where values end."""
@@ -240,8 +279,7 @@ class _Candidates:
         self._advance(self._done, _STARTS)
         self._done += 1
         start = self._start(graph)
-        decibels = (start.decibels + start.search.measure_fitted(start.scales)) / 2
-        return _Candidate(start, equalised, centred, bordered, decibels)
+        return _Candidate(start, equalised, centred, bordered, start.search.measure_shaken(start.scales))
 
     def _start(self, graph: OnnxGraph) -> _Start:
         """Return the scales of a form of the graph that lose least tensor by tensor, biases corrected if it serves.
@@ -251,7 +289,8 @@ class _Candidates:
         regions = find_regions(graph, self._kept)
         statistics = observe(graph, regions.tensors, spread(self._samples.fitted, _OBSERVED_SAMPLES))
         scales = initial_scales(graph, regions, statistics, self._channel_block)
-        search = ScaleSearch(graph, regions, scales, self._samples, self._graph, self._ends)
+        search = ScaleSearch(graph, regions, scales, self._samples, self._graph, self._ends, self._search)
+        self._search = self._search or search
         level = search.measure(scales)
         corrected = replace(scales, biases=corrected_biases(graph, regions, scales, statistics))
         search.use_constants_of(corrected)
@@ -262,9 +301,6 @@ class _Candidates:
         return _Start(graph, regions, statistics, corrected, search, reached)
 
 
-def _better(best: _Candidate, others: Iterable[_Candidate]) -> _Candidate:
-    for other in others:
-        margin = _LEAST_EQUALISING_GAIN if other.equalised and not best.equalised else 0.0
-        if other.decibels > best.decibels + margin:
-            best = other
-    return best
+def _margin(best: _Candidate, other: _Candidate) -> float:
+    """Return the decibels that another candidate must bring more than the best one so far."""
+    return _LEAST_EQUALISING_GAIN if other.equalised and not best.equalised else 0.0

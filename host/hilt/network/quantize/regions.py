@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
@@ -14,6 +15,8 @@ LAYERS = frozenset(("Conv", "ConvTranspose", "Gemm"))
 MOVES = frozenset(("MaxPool", "Reshape", "Transpose", "Concat", "Slice", "DepthToSpace", "Pad", "Resize"))
 """Operators whose int8 results have the scale of their input."""
 _COMBINING = frozenset(("Add", "Mul", "AveragePool", "GlobalAveragePool"))
+_OFFSET_BITS = 8
+"""Significant bits of a constant that a product adds to its data, or to its result, in whole steps."""
 
 
 @dataclass
@@ -45,7 +48,9 @@ class Regions:
         tensors: The tensors that become int8, in the order in which they are made.
         groups: The representative of each int8 tensor's group; tensors of one group share a scale.
         adds: Outputs of unfused additions, with the two tensors that each reads.
-        products: The same of products.
+        products: The same of products, the data before its factor; each adds constants to its data and its result.
+        shifted: The floats between a product and the int8 tensors that constants are added to, or make of it.
+        offsets: These constants, by int8 tensor.
         ends: The int8 tensors that the caller reads, or operators that compute floats.
         moved: The tensors that an operator moves, in int8, from others.
     """
@@ -55,6 +60,8 @@ class Regions:
     groups: dict[str, str] = field(default_factory=dict)
     adds: dict[str, tuple[str, str]] = field(default_factory=dict)
     products: dict[str, tuple[str, str]] = field(default_factory=dict)
+    shifted: set[str] = field(default_factory=set)
+    offsets: dict[str, float] = field(default_factory=dict)
     ends: list[str] = field(default_factory=list)
     moved: set[str] = field(default_factory=set)
 
@@ -95,6 +102,7 @@ class _Finder:
         self._fuse_residuals(chosen)
         chosen.update(layer.output for layer in self._regions.layers)
         self._drop_inner(chosen)
+        self._drop_shifted(chosen)
         self._regions.tensors = [name for name in self._names() if name in chosen]
         self._regions.moved = {node.outputs[0] for node in self._graph.nodes if self._moves(node, chosen)}
         self._note_pairs(chosen)
@@ -277,14 +285,58 @@ class _Finder:
                 roots[node.outputs[0]] = root
         return roots
 
+    def _drop_shifted(self, chosen: set[str]) -> None:
+        """Keep what a product adds to its data, and to its result, float: the product takes it up."""
+        for node in self._graph.nodes:
+            if node.op != "Mul" or id(node) not in self._on_int8 or len(self._graph.computed_inputs(node)) != 2:
+                continue
+            behind = self._only_reader(node.outputs[0])
+            if behind is not None and behind.outputs[0] in chosen:
+                self._note_offset(behind, node.outputs[0], behind.outputs[0])
+            data = node.inputs[self._data_place(node)]
+            front = self._producers.get(data)
+            if front is not None and self._only_reader(data) is node:
+                for source in chosen.intersection(front.inputs):
+                    self._note_offset(front, data, source)
+        chosen -= self._regions.shifted
+        self._inner |= self._regions.shifted
+
+    def _note_offset(self, node: OnnxNode, floats: str, integers: str) -> None:
+        """Note floats between a product and an int8 tensor if a node adds a scalar of few bits there."""
+        values = [self._graph.constants[name] for name in node.inputs if name in self._graph.constants]
+        if node.op != "Add" or node.domain or len(values) != 1 or values[0].size != 1:
+            return
+        value = float(values[0].reshape(()))
+        if (math.frexp(value)[0] * 2**_OFFSET_BITS).is_integer():
+            self._regions.shifted.add(floats)
+            self._regions.offsets[integers] = value
+
+    def _data_place(self, product: OnnxNode) -> int:
+        """Return which input of a product has the result's shape, the first one if both do."""
+        return 0 if self._graph.shape(product.inputs[0]) == self._graph.shape(product.outputs[0]) else 1
+
     def _note_pairs(self, chosen: set[str]) -> None:
         """Note the additions and products of two int8 tensors."""
         for node in self._graph.nodes:
-            if node.op in ("Add", "Mul") and node.outputs[0] in chosen and not self._fused(node):
-                first, second = node.inputs[0], node.inputs[1]
-                if first in chosen and second in chosen and first != second:
-                    pairs = self._regions.adds if node.op == "Add" else self._regions.products
-                    pairs[node.outputs[0]] = (first, second)
+            if node.op == "Add" and node.outputs[0] in chosen and not self._fused(node):
+                self._note_pair(self._regions.adds, node.outputs[0], (node.inputs[0], node.inputs[1]), chosen)
+            elif node.op == "Mul" and node.outputs[0] in chosen | self._regions.shifted:
+                self._note_product(node, chosen)
+
+    def _note_pair(
+        self, pairs: dict[str, tuple[str, str]], made: str, read: tuple[str, str], chosen: set[str]
+    ) -> None:
+        if chosen.issuperset(read) and read[0] != read[1]:
+            pairs[made] = read
+
+    def _note_product(self, node: OnnxNode, chosen: set[str]) -> None:
+        made, place = node.outputs[0], self._data_place(node)
+        data, factor = node.inputs[place], node.inputs[1 - place]
+        if made in self._regions.shifted:
+            made = self._consumers[made][0].outputs[0]
+        if data in self._regions.shifted:
+            (data,) = self._graph.computed_inputs(self._producers[data])
+        self._note_pair(self._regions.products, made, (data, factor), chosen)
 
     def _fused(self, node: OnnxNode) -> bool:
         return any(layer.output == node.outputs[0] and layer.residual for layer in self._regions.layers)

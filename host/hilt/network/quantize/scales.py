@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hilt.network.calibration import Feeds, HeldOut, Runner, spread
 from hilt.network.onnx_graph import OnnxGraph
+from hilt.network.qdq_view import offset_steps
 from hilt.network.quantize.qdq import ScaleNames, Scales, write_simulation
 from hilt.network.quantize.regions import LayerRegion, Regions
 from hilt.network.quantize.statistics import (
@@ -24,6 +25,8 @@ from hilt.network.quantize.statistics import (
 _LARGEST_SHIFT = 31
 _LARGEST_RESIDUAL_SHIFT = 20
 _LARGEST_BIAS_BITS = 28
+_FARTHEST_OFFSET = 8
+"""How far an exponent is changed at most for an offset of a product to be whole steps."""
 _SEARCH_MACS = 4e11
 """Multiply-accumulates that the search may spend."""
 _SAMPLE_MACS = 4e9
@@ -31,6 +34,12 @@ _FEWEST_SAMPLES, _MOST_SAMPLES = 8, 32
 """Bounds of the samples of each set; between them as many as make `_SAMPLE_MACS` multiply-accumulates."""
 _LEAST_GAIN = 0.02
 """Decibels below which a change is no improvement."""
+_FIRST_SHARE, _FEWEST_FIRST = 4, 4
+"""Every fourth sample tells first whether a change is worth the others; fewer than so many tell nothing."""
+_SHAKEN, _MOST_COPIES, _SHAKEN_MACS = 0.01, 3, 1.5e8
+"""Samples have copies with so much noise, as many as make so many multiply-accumulates together."""
+_LEAST_SPREAD = 0.1
+"""Decibels of standard deviation below which a place counts no more."""
 _ERRORS = 2.0
 """Standard errors that the mean gain of a change must exceed, since the search tries many. Of too few samples to hold
 some out, any gain counts."""
@@ -129,26 +138,48 @@ def _fit_products(regions: Regions, scales: Scales) -> list[bool]:
         group = regions.groups[output]
         changes.append(scales.groups[group] > limit)
         scales.groups[group] = min(scales.groups[group], limit)
+    for name, value in regions.offsets.items():
+        group = regions.groups[name]
+        wanted = _exact(value, scales.groups[group])
+        changes.append(scales.groups[group] != wanted)
+        scales.groups[group] = wanted
     return changes
+
+
+def _exact(value: float, exponent: int) -> int:
+    """Return the exponent next to one whose steps make up an offset of a product."""
+    near = sorted(range(exponent - _FARTHEST_OFFSET, exponent + _FARTHEST_OFFSET + 1), key=lambda k: abs(k - exponent))
+    return next((k for k in near if offset_steps(value, k) is not None), exponent)
 
 
 class ScaleSearch:
     """Measures scales by the signal-to-noise ratio of the tensors that leave the int8 part, and of the outputs."""
 
     def __init__(
-        self, graph: OnnxGraph, regions: Regions, scales: Scales, samples: HeldOut, model: OnnxGraph, ends: list[str]
+        self,
+        graph: OnnxGraph,
+        regions: Regions,
+        scales: Scales,
+        samples: HeldOut,
+        model: OnnxGraph,
+        ends: list[str],
+        like: ScaleSearch | None = None,
     ) -> None:
         """Compute the float model's tensors on the samples that scales are fitted to, and on those that decide.
 
-        `model` is the user's; `graph` computes its `ends` alike, with channels equalised or tensors centred.
+        Args:
+            graph: The graph, with channels equalised or tensors centred.
+            regions: Its int8 part.
+            scales: The first ones.
+            samples: The calibration data.
+            model: The user's model, whose `ends` the graph computes alike.
+            ends: The tensors that leave its int8 part.
+            like: Another search of the same model, with which this one is compared; None for none.
         """
         self._graph = graph
         self._regions = regions
         self._macs = sum(layer_macs(graph, layer) for layer in regions.layers)
-        count = int(np.clip(_SAMPLE_MACS / max(self._macs, 1), _FEWEST_SAMPLES, _MOST_SAMPLES))
-        ends = ends or regions.tensors[-1:]
-        outputs = [name for name in model.outputs if model.dtypes.get(name) == "float32"]
-        self._places = [ends, outputs] if set(outputs).difference(ends) else [ends]
+        self._places: list[list[str]] = _places(model, ends or regions.tensors[-1:]) if like is None else like._places
         """The tensors that errors are measured at: the ends, and the outputs if these are others."""
         self._measured = [name for names in self._places for name in names]
         read = Counter(layer.node.inputs[1] for layer in regions.layers)
@@ -156,11 +187,21 @@ class ScaleSearch:
         """Layers whose weights no other layer reads: those that are shared keep one scale, and one place in memory."""
         self._errors = _ERRORS if samples.unseen else 0.0
         self._names = ScaleNames.free_in(graph, scales)
-        floats = Runner(model, self._measured)
-        self._fitted = _Set.of(spread(samples.fitted, count), floats)
-        self._deciding = _Set.of(spread(samples.deciding, count), floats)
-        self.use_constants_of(scales)
         self._evaluated = 0
+        self.use_constants_of(scales)
+        self._sets: _Sets
+        self._weights: Floats = np.ones(len(self._places))
+        """How much the decibels of each place count, 1 on the average: the more they differ from sample to sample, the
+        less they tell."""
+        if like is not None:
+            self._sets, self._weights = like._sets, like._weights
+            return
+        copies = int(np.clip(_SHAKEN_MACS / max(self._macs, 1), 0, _MOST_COPIES)) if samples.unseen else 0
+        count = int(np.clip(_SAMPLE_MACS / max(self._macs, 1), _FEWEST_SAMPLES, _MOST_SAMPLES))
+        self._sets = _Sets.of(samples, count, copies, Runner(model, self._measured))
+        if len(self._places) > 1:
+            inverse = 1 / (self._shaken(scales).std(axis=(0, 1)) + _LEAST_SPREAD)
+            self._weights = inverse / inverse.mean()
 
     def use_constants_of(self, scales: Scales) -> None:
         """Take the biases and rounded weights of `scales` from now on."""
@@ -168,21 +209,33 @@ class ScaleSearch:
 
     def measure(self, scales: Scales) -> float:
         """Return the mean decibels over the deciding samples."""
-        return float(np.mean(self._measure(scales, self._deciding)))
+        return float(np.mean(self._measure(scales, self._sets.deciding)))
 
-    def measure_fitted(self, scales: Scales) -> float:
-        """Return the mean decibels over the fitted samples."""
-        return float(np.mean(self._measure(scales, self._fitted)))
+    def measure_shaken(self, scales: Scales) -> float:
+        """Return the mean decibels of the fitted and of the deciding samples, with copies of all that have noise.
+
+        Two forms of a model round each sample by chance better or worse. The copies tell that from a gain. The deciding
+        samples, which are fewer, count as much as the fitted: these show no value beyond the ranges.
+        """
+        found, fitted = self._shaken(scales), self._sets.count - len(self._sets.deciding.feeds)
+        return float(np.mean(found[:, :fitted]) + np.mean(found[:, fitted:])) / 2
+
+    def _shaken(self, scales: Scales) -> Floats:
+        """Return the weighted decibels (copies, samples, places), of the samples themselves first."""
+        found = [self._measure(scales, part) for part in self._sets.parts]
+        return np.concatenate(found).reshape(-1, self._sets.count, len(self._places))
 
     def _measure(self, scales: Scales, samples: _Set) -> Floats:
-        """Return the decibels of each sample (samples, places): at the ends, and at the outputs if these are others."""
+        """Return the weighted decibels (samples, places) of samples: at the ends, and at outputs that are others."""
         self._evaluated += len(samples.feeds)
         feeds = self._names.feeds(scales)
+        if not samples.feeds:
+            return np.zeros((0, len(self._places)))
         ratios = [
             [signal_to_noise({name: wanted[name] for name in names}, given) for names in self._places]
             for wanted, given in zip(samples.wanted, self._runner.over(samples.feeds, feeds), strict=True)
         ]
-        return np.array(ratios)
+        return np.array(ratios) * self._weights
 
     def improve(self, scales: Scales, on_step: Callable[[int, int], None] | None = None) -> Scales:
         """Return scales changed by one exponent at a time, each change better on both sets of samples.
@@ -194,7 +247,7 @@ class ScaleSearch:
             on_step: Is called with inferences done, and with them and the most that this round may still make.
         """
         allowed = max(int(_SEARCH_MACS / max(self._macs, 1)), 1)
-        best, level = scales.copy(), (self._measure(scales, self._fitted), self._measure(scales, self._deciding))
+        best, level = scales.copy(), self._shaken(scales)
         changed = True
         while changed and self._evaluated < allowed:
             changed = False
@@ -206,23 +259,30 @@ class ScaleSearch:
                     candidate = self._moved(best, *move, step)
                     if candidate is None:
                         continue
-                    reached = self._reached(candidate, *level)
+                    reached = self._reached(candidate, level)
                     if on_step is not None:
-                        left = 2 * len(self._fitted.feeds) * (len(moves) - place)
+                        left = 2 * len(self._sets.first.feeds) * (len(moves) - place)
                         on_step(self._evaluated, min(self._evaluated + left, max(allowed, self._evaluated)))
                     if reached is not None:
                         best, level, changed = candidate, reached, True
                         break
         return best
 
-    def _reached(self, candidate: Scales, fitted: Floats, deciding: Floats) -> tuple[Floats, Floats] | None:
-        """Return a candidate's decibels on both sets of samples; None if it is not better than these."""
-        reached = self._measure(candidate, self._fitted)
-        if not np.mean(reached - fitted) > _LEAST_GAIN or _loses(reached - fitted):
+    def _reached(self, candidate: Scales, level: Floats) -> Floats | None:
+        """Return a candidate's decibels (copies, samples, places); None if they are not better than these."""
+        sets, before = self._sets, level[0]
+        first = self._measure(candidate, sets.first)
+        if _is_hopeless(np.mean(first - before[: len(first)], axis=1)):
             return None
-        unseen = self._measure(candidate, self._deciding)
-        gains = np.mean(reached - fitted, axis=1), np.mean(unseen - deciding, axis=1)
-        return (reached, unseen) if is_gain(*gains, errors=self._errors) and not _loses(unseen - deciding) else None
+        fitted = np.concatenate([first, self._measure(candidate, sets.rest)])
+        if not _gains(fitted - before[: len(fitted)]):
+            return None
+        deciding = self._measure(candidate, sets.deciding)
+        if not _gains(deciding - before[-len(deciding) :]):
+            return None
+        reached = np.concatenate([fitted, deciding, self._measure(candidate, sets.copies)]).reshape(level.shape)
+        gains = np.mean(reached - level, axis=(0, 2))
+        return reached if is_gain(gains, self._errors) else None
 
     def _moved(self, scales: Scales, group: str, layer: str, step: int) -> Scales | None:
         """Return scales with the exponent of a group or of a layer changed; None if VTA cannot have them."""
@@ -236,16 +296,24 @@ class ScaleSearch:
         return moved if fitted.groups == moved.groups and fitted.weights == moved.weights else None
 
 
-def _loses(gains: Floats) -> bool:
-    """Tell whether decibels that are gained (samples, places) are a loss at one of the places."""
-    return bool(np.mean(gains, axis=0).min() < 0)
+def _is_hopeless(gains: Floats) -> bool:
+    """Tell whether a few samples lose more decibels than chance makes of a gain: the others are spared."""
+    return len(gains) >= _FEWEST_FIRST and bool(np.mean(gains) < -np.std(gains) / np.sqrt(len(gains)))
 
 
-def is_gain(fitted: Floats, deciding: Floats, errors: float = _ERRORS) -> bool:
+def _gains(gains: Floats) -> bool:
+    """Tell whether decibels (samples, places) are a gain, and a loss at none of the places."""
+    return bool(np.mean(gains) > _LEAST_GAIN and np.mean(gains, axis=0).min() >= 0)
+
+
+def is_gain(gains: Floats, errors: float = _ERRORS) -> bool:
     """Tell whether the decibels that a change gains, sample by sample, exceed so many standard errors of their mean."""
-    every = np.concatenate([fitted, deciding])
-    error = float(np.std(every)) / np.sqrt(len(every))
-    return bool(np.mean(deciding) > _LEAST_GAIN and np.mean(every) > errors * error)
+    return bool(np.mean(gains) > errors * np.std(gains) / np.sqrt(len(gains)))
+
+
+def _places(model: OnnxGraph, ends: list[str]) -> list[list[str]]:
+    outputs = [name for name in model.outputs if model.dtypes.get(name) == "float32"]
+    return [ends, outputs] if set(outputs).difference(ends) else [ends]
 
 
 @dataclass(frozen=True)
@@ -259,6 +327,52 @@ class _Set:
     def of(cls, feeds: tuple[Feeds, ...], runner: Runner) -> _Set:
         wanted = ({name: array.astype(np.float32) for name, array in made.items()} for made in runner.over(feeds))
         return cls(feeds, tuple(wanted))
+
+
+@dataclass(frozen=True)
+class _Sets:
+    """The samples by their use.
+
+    Attributes:
+        first: Some of those that scales are fitted to: a change that fails here is not tried on the others.
+        rest: The others.
+        deciding: Those that scales are not fitted to.
+        copies: All of these with noise, in their order, as often as they are copied.
+    """
+
+    first: _Set
+    rest: _Set
+    deciding: _Set
+    copies: _Set
+
+    @property
+    def parts(self) -> tuple[_Set, ...]:
+        """Return all sets, the copies last."""
+        return self.first, self.rest, self.deciding, self.copies
+
+    @property
+    def count(self) -> int:
+        """Return how many samples there are without their copies."""
+        return sum(len(part.feeds) for part in self.parts[:3])
+
+    @classmethod
+    def of(cls, samples: HeldOut, count: int, copies: int, runner: Runner) -> _Sets:
+        """Return at most `count` samples of each kind, each with so many `copies`."""
+        fitted, deciding = spread(samples.fitted, count), spread(samples.deciding, count)
+        first, rest = fitted[::_FIRST_SHARE], tuple(each for place, each in enumerate(fitted) if place % _FIRST_SHARE)
+        random = np.random.default_rng(0)
+        made = tuple(_shaken(each, random) for _ in range(copies) for each in (*first, *rest, *deciding))
+        return cls(*(_Set.of(feeds, runner) for feeds in (first, rest, deciding, made)))
+
+
+def _shaken(feeds: Feeds, random: np.random.Generator) -> Feeds:
+    """Return a copy of a sample whose floats are changed by a hundredth."""
+    return {
+        name: (value * (1 + _SHAKEN * random.standard_normal(value.shape))).astype(value.dtype)
+        if value.dtype.kind == "f"
+        else value
+        for name, value in feeds.items()
+    }
 
 
 def layer_macs(graph: OnnxGraph, layer: LayerRegion) -> int:

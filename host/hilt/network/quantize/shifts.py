@@ -26,6 +26,10 @@ _MOST_WEIGHTS = 1 << 14
 """Weights of a layer, evenly spread, whose error is computed."""
 _LARGEST_EXCESS = 1.1
 """Channels that are centred may exceed int8's range by a tenth, which is clipped."""
+_PRODUCT_GRID = 4
+"""A product adds multiples of so many steps, so that they stay whole if a scale becomes coarser."""
+_LARGEST_OFFSET = 124
+"""The most steps that it adds: an input of int8, and two of a scale that is finer by one."""
 _LEAST_GAIN = 0.8
 """A group is changed if that leaves so much of its error at most."""
 _FRACTIONS = 8
@@ -170,7 +174,7 @@ class _Chooser:
         layer = self._layers.get(id(reader))
         if layer is not None:
             return self._let_by_layer(reader) if name == layer.data else _NONE
-        if reader.outputs[0] in self._restored.get(name, ()):
+        if reader.outputs[0] in self._restored.get(name, ()) or self._multiplies(reader, name):
             return _UNIFORM
         if reader.op == "Add" and self._is_residual(reader, name):
             return _BY_CHANNEL
@@ -186,6 +190,11 @@ class _Chooser:
         if layer.op != "Conv":
             return _NONE
         return (_UNIFORM if self._borders else _NONE) if is_padded(layer) else _BY_CHANNEL
+
+    def _multiplies(self, reader: OnnxNode, name: str) -> bool:
+        """Tell whether a reader is a product whose data a tensor is."""
+        data, factor = self._regions.products.get(reader.outputs[0], ("", ""))
+        return reader.op == "Mul" and name == data != factor
 
     def _share(self, pool: OnnxNode) -> float:
         """Return the mean that an average makes of ones, 0 if it is not the same everywhere."""
@@ -301,7 +310,7 @@ class _Chooser:
             step: The size.
         """
         found, freedom = self._statistics[name], self._freedoms[name]
-        if freedom == _NONE or name in self._following:
+        if freedom == _NONE or (name in self._following and name not in self._regions.products):
             return _flattened(flat), _error(found.values, _flattened(flat), step)
         if self._is_linear(name) and freedom == _BY_CHANNEL and found.lows.ndim == 1:
             taken, widest = np.rint((found.lows + found.highs) / 2 / step) * step, (found.highs - found.lows).max()
@@ -309,9 +318,17 @@ class _Chooser:
             return Shift(taken), step**2 / 12 / power if widest <= 255 * step * _LARGEST_EXCESS else np.inf
         ends = np.clip([found.lows.min(), found.highs.max()], *flat)
         places = (0.0, ends[0] / step + 128, ends.mean() / step, ends[1] / step - 127)
+        if self._is_at_product(name):
+            whole = np.rint(np.array(places) / _PRODUCT_GRID) * _PRODUCT_GRID
+            places = tuple(np.clip(whole, -_LARGEST_OFFSET, _LARGEST_OFFSET).tolist())
         tried = [Shift(np.asarray(np.rint(place) * step), 1.0, *flat) for place in places]
         errors = [_error(found.values, shift, step) for shift in tried]
         return tried[int(np.argmin(errors))], min(errors)
+
+    def _is_at_product(self, name: str) -> bool:
+        """Tell whether a tensor is the data or the result of a product."""
+        readers = self._consumers.get(name, [])
+        return name in self._regions.products or any(self._multiplies(reader, name) for reader in readers)
 
     def _is_linear(self, name: str) -> bool:
         """Tell whether a layer makes a tensor without a clip."""
@@ -347,6 +364,8 @@ class _Chooser:
         if name in self._following:
             parts = [shifts[source] for source in self._following[name]]
         taken = parts[0].taken if maker.op not in ("Add", "Mul") else np.zeros(())
+        if name in self._regions.products:
+            taken = shifts.get(name, _NO_SHIFT).taken
         if maker.op in POOLS:
             taken = taken * self._share(maker)
         if maker.op == "Concat":
@@ -405,6 +424,7 @@ def restored_readers(graph: OnnxGraph, regions: Regions) -> dict[str, set[str]]:
     tensors = set(regions.tensors)
     roots = expression_roots(graph, tensors, {layer.output for layer in regions.layers})
     inner = tensors | {layer.node.outputs[0] for layer in regions.layers} | set(_residual_sums(graph, regions))
+    inner |= regions.shifted
     found: dict[str, set[str]] = {name: set() for name in tensors}
     for node in graph.nodes:
         for name in tensors.intersection(node.inputs):
@@ -426,9 +446,7 @@ def _residual_sums(graph: OnnxGraph, regions: Regions) -> list[str]:
 def following(graph: OnnxGraph, regions: Regions) -> dict[str, tuple[str, ...]]:
     """Return for the results of int8 averages, sums and products the tensors whose factor they have."""
     found: dict[str, tuple[str, ...]] = dict(regions.adds)
-    for name, (first, second) in regions.products.items():
-        whole = graph.shape(first) == graph.shape(name)
-        found[name] = (first,) if whole else (second,)
+    found |= {name: (data,) for name, (data, _) in regions.products.items()}
     tensors = set(regions.tensors)
     pools = (node for node in graph.nodes if node.op in POOLS and tensors.issuperset((node.inputs[0], *node.outputs)))
     return found | {node.outputs[0]: (node.inputs[0],) for node in pools}
