@@ -162,11 +162,56 @@ def residual(make: Callable[[int, int], tuple[Array, Array]], seed: int) -> onnx
     return builder.classified(tensor, labels)
 
 
+def squeezed(seed: int) -> onnx.ModelProto:
+    """Return a SqueezeNet: kernels of 1 x 1 and 3 x 3 side by side behind a narrow layer."""
+    samples, labels = images(seed, _FITTED)
+    builder = _Builder(samples, seed)
+    tensor = builder.activated(builder.convolution("x", 32, 3, 2), "Relu")
+    for narrow, wide, pooled in ((8, 24, False), (12, 24, True), (16, 32, False), (16, 48, True), (24, 64, False)):
+        narrowed = builder.activated(builder.convolution(tensor, narrow, 1), "Relu")
+        sides = [builder.activated(builder.convolution(narrowed, wide, kernel), "Relu") for kernel in (1, 3)]
+        tensor = builder.add("Concat", sides, axis=1)
+        if pooled:
+            tensor = builder.add("MaxPool", [tensor], kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
+    return builder.classified(tensor, labels)
+
+
+def dense(seed: int) -> onnx.ModelProto:
+    """Return a DenseNet: each layer reads the results of all before it."""
+    samples, labels = images(seed, _FITTED)
+    builder = _Builder(samples, seed)
+    tensor = builder.activated(builder.convolution("x", 24, 3, 2), "Relu")
+    for block in range(3):
+        if block:
+            tensor = builder.activated(builder.convolution(tensor, builder.values[tensor].shape[1] // 2, 1), "Relu")
+            tensor = builder.add("AveragePool", [tensor], kernel_shape=[2, 2], strides=[2, 2])
+        for _ in range(4):
+            narrowed = builder.activated(builder.convolution(tensor, 32, 1), "Relu")
+            grown = builder.activated(builder.convolution(narrowed, 12, 3), "Relu")
+            tensor = builder.add("Concat", [tensor, grown], axis=1)
+    return builder.classified(tensor, labels)
+
+
+def separable(seed: int) -> onnx.ModelProto:
+    """Return a keyword network: depthwise and pointwise layers along time."""
+    samples, labels = signals(seed, _FITTED)
+    builder = _Builder(samples, seed)
+    tensor = builder.activated(builder.convolution("x", 32, 9, 2), "Relu")
+    for channels, stride in ((32, 1), (48, 2), (48, 1), (64, 2), (64, 1)):
+        count = builder.values[tensor].shape[1]
+        tensor = builder.activated(builder.convolution(tensor, count, 9, stride, count), "Relu")
+        tensor = builder.activated(builder.convolution(tensor, channels, 1), "Relu")
+    return builder.classified(tensor, labels)
+
+
 MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     "invented MobileNetV3": lambda: mobile("HardSwish", "HardSigmoid", 11),
     "invented EfficientNet": lambda: mobile("Swish", "Sigmoid", 12),
     "invented ResNet": lambda: residual(images, 13),
     "invented ResNet, 1-D": lambda: residual(signals, 14),
+    "invented SqueezeNet": lambda: squeezed(15),
+    "invented DenseNet": lambda: dense(16),
+    "invented keywords, 1-D": lambda: separable(17),
 }
 
 
