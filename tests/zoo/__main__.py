@@ -37,8 +37,8 @@ _PAGE = (
 _INVENTED = (
     "\n## Invented networks\n\n"
     "Usual forms with random weights, normalised by data as training leaves them (`tests/zoo/invented.py`), with "
-    "samples of many contrasts. Nothing in hilt was made by them. `python -m tests.zoo --only invented` measures "
-    "them.\n\n"
+    "samples of many contrasts. The first four were looked at while the quantiser was made; nothing in hilt was made "
+    "by the last three. `python -m tests.zoo --only invented` measures them.\n\n"
 )
 _HEAD = (
     "network", "MMAC", "on VTA", "ORT: dB", "answers", "hilt: dB", "answers", "--min-db 20: dB", "answers",

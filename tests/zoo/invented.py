@@ -1,7 +1,7 @@
 """Networks of no wheel: usual forms with random weights, normalised by data as training leaves them.
 
-Nothing in hilt was made by them. Each channel gets a size and a middle of its own, as a batch norm gives it, and a
-ridge regression on the last features makes an answer of them. The samples differ in contrast.
+Nothing in hilt was made by the last three. Each channel gets a size and a middle of its own, as a batch norm gives it,
+and a ridge regression on the last features makes an answer of them. The samples differ in contrast.
 """
 
 from __future__ import annotations

@@ -151,4 +151,4 @@ def _invented(name: str) -> Subject:
 
 
 INVENTED = tuple(_invented(name) for name in invented.MODELS)
-"""Networks that nothing in hilt was made by."""
+"""Networks of usual forms, made here."""

@@ -186,16 +186,23 @@ def _multiply(graph: Graph, node: Node, accelerator: Accelerator) -> TiledLayer:
     planes = blocks(images[0], parameters.batch) * blocks(images[1], parameters.block)
     factors = planes * images[2] * images[3] // pixels
     front, behind = node.attributes.get("offsets", (0, 0))
-    if front and data is not operands[0]:
-        raise NotOnVtaError("it adds to its factor, and VTA adds to the data")
     product = Product(factors, pixels, _single(node, "shift"), _clip(node), (front, behind))
-    constants = {}
-    if front and accelerator.isa is IsaRevision.A:
-        if added_passes(front) is None:
-            raise NotOnVtaError(f"{front} is added to the data, and ISA revision A has no inputs that make it up")
-        constants[ADDED] = added_input(front, accelerator)
     reads = {DATA: data.name, FACTOR: factor.name}
+    constants = _added(front, data is operands[0], accelerator)
     return TiledLayer(node, product, reads, node.outputs[0], constants=constants)
+
+
+def _added(front: int, to_data: bool, accelerator: Accelerator) -> dict[str, NDArray[Any]]:
+    """Return the constants by which a product adds a number to its data. Raise NotOnVtaError if it cannot."""
+    if not front:
+        return {}
+    if not to_data:
+        raise NotOnVtaError("it adds to its factor, and VTA adds to the data")
+    if accelerator.isa is not IsaRevision.A:
+        return {}
+    if added_passes(front) is None:
+        raise NotOnVtaError(f"{front} is added to the data, and ISA revision A has no inputs that make it up")
+    return {ADDED: added_input(front, accelerator)}
 
 
 def _average_pool(graph: Graph, node: Node, accelerator: Accelerator) -> VtaLayer | TiledLayer:

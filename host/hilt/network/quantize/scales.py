@@ -195,13 +195,22 @@ class ScaleSearch:
         less they tell."""
         if like is not None:
             self._sets, self._weights = like._sets, like._weights
-            return
+        else:
+            self._sets = self._sets_of(samples, model)
+            self._weights = self._weights_by(scales)
+
+    def _sets_of(self, samples: HeldOut, model: OnnxGraph) -> _Sets:
         copies = int(np.clip(_SHAKEN_MACS / max(self._macs, 1), 0, _MOST_COPIES)) if samples.unseen else 0
         count = int(np.clip(_SAMPLE_MACS / max(self._macs, 1), _FEWEST_SAMPLES, _MOST_SAMPLES))
-        self._sets = _Sets.of(samples, count, copies, Runner(model, self._measured))
-        if len(self._places) > 1:
-            inverse = 1 / (self._shaken(scales).std(axis=(0, 1)) + _LEAST_SPREAD)
-            self._weights = inverse / inverse.mean()
+        return _Sets.of(samples, count, copies, Runner(model, self._measured))
+
+    def _weights_by(self, scales: Scales) -> Floats:
+        """Return how much each place counts, by what decibels differ with some scales."""
+        if len(self._places) == 1:
+            return self._weights
+        inverse = 1 / (self._shaken(scales).std(axis=(0, 1)) + _LEAST_SPREAD)
+        weights: Floats = inverse / inverse.mean()
+        return weights
 
     def use_constants_of(self, scales: Scales) -> None:
         """Take the biases and rounded weights of `scales` from now on."""

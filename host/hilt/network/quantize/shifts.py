@@ -174,7 +174,7 @@ class _Chooser:
         layer = self._layers.get(id(reader))
         if layer is not None:
             return self._let_by_layer(reader) if name == layer.data else _NONE
-        if reader.outputs[0] in self._restored.get(name, ()) or self._multiplies(reader, name):
+        if self._takes_back(reader, name):
             return _UNIFORM
         if reader.op == "Add" and self._is_residual(reader, name):
             return _BY_CHANNEL
@@ -190,6 +190,10 @@ class _Chooser:
         if layer.op != "Conv":
             return _NONE
         return (_UNIFORM if self._borders else _NONE) if is_padded(layer) else _BY_CHANNEL
+
+    def _takes_back(self, reader: OnnxNode, name: str) -> bool:
+        """Tell whether a reader adds a constant of the whole tensor again: a function, or a product to its data."""
+        return reader.outputs[0] in self._restored.get(name, ()) or self._multiplies(reader, name)
 
     def _multiplies(self, reader: OnnxNode, name: str) -> bool:
         """Tell whether a reader is a product whose data a tensor is."""
@@ -317,13 +321,17 @@ class _Chooser:
             power = float(np.mean(found.values.astype(np.float64) ** 2)) + 1e-30
             return Shift(taken), step**2 / 12 / power if widest <= 255 * step * _LARGEST_EXCESS else np.inf
         ends = np.clip([found.lows.min(), found.highs.max()], *flat)
-        places = (0.0, ends[0] / step + 128, ends.mean() / step, ends[1] / step - 127)
-        if self._is_at_product(name):
-            whole = np.rint(np.array(places) / _PRODUCT_GRID) * _PRODUCT_GRID
-            places = tuple(np.clip(whole, -_LARGEST_OFFSET, _LARGEST_OFFSET).tolist())
-        tried = [Shift(np.asarray(np.rint(place) * step), 1.0, *flat) for place in places]
+        tried = [Shift(np.asarray(place * step), 1.0, *flat) for place in self._places(name, ends / step)]
         errors = [_error(found.values, shift, step) for shift in tried]
         return tried[int(np.argmin(errors))], min(errors)
+
+    def _places(self, name: str, ends: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the constants in steps that may be taken off values between two ends."""
+        places: NDArray[np.float64] = np.array([0.0, ends[0] + 128, ends.mean(), ends[1] - 127])
+        if self._is_at_product(name):
+            places = np.clip(np.rint(places / _PRODUCT_GRID) * _PRODUCT_GRID, -_LARGEST_OFFSET, _LARGEST_OFFSET)
+        whole: NDArray[np.float64] = np.rint(places)
+        return whole
 
     def _is_at_product(self, name: str) -> bool:
         """Tell whether a tensor is the data or the result of a product."""
