@@ -55,6 +55,8 @@ class _Mover:
         self._tensors, self._constants = dict(graph.tensors), dict(graph.constants)
         self._widths, self._block = Widths(self._tensors, block), block
         self._names = {*graph.tensors, *graph.constants, *(node.name for node in graph.nodes)}
+        self._on_vta = {name for node in graph.nodes if node.op in ON_VTA for name in node.outputs}
+        """Tensors that VTA may make: selecting them moves nothing to it."""
         self._maps: dict[str, ChannelMap] = {}
         self._orders: dict[str, tuple[str, NDArray[Any]]] = {}
         """Tensors that Reshape and Transpose made: the first tensor, and the place there of each element."""
@@ -151,7 +153,7 @@ class _Mover:
         """Return the channels of a Concat's operand: VTA selects them, where they are a part of others."""
         channels = self._map_of(name)
         width = channels.width(self._widths)
-        if len(channels) * 3 > width * 2 or width > _MOST_MACS or not channels.is_joinable(self._widths):
+        if len(channels) * 3 > width * 2 or not self._selects(channels) or not channels.is_joinable(self._widths):
             return channels
         return ChannelMap.whole(self._selected(name, self._block), len(channels))
 
@@ -162,7 +164,8 @@ class _Mover:
         pixels, made = (math.prod(self._tensors[name].shape[2:]) for name in (data, node.outputs[0]))
         count, width, taken = len(channels), channels.width(self._widths), weights[:, 0].size * made
         direct = width * taken if channels.is_joinable(self._widths) else math.inf
-        selecting = width * count * pixels + count * taken if self._is_image(data) else math.inf
+        selects = self._is_image(data) and self._selects(channels)
+        selecting = width * count * pixels + count * taken if selects else math.inf
         if min(direct, selecting) > count * (taken + _MOST_MACS * pixels):
             return node
         if selecting < direct:
@@ -244,9 +247,13 @@ class _Mover:
     def _plain(self, name: str) -> str:
         """Return a tensor with just these channels in their order: one that VTA selects, or the tensor itself."""
         channels = self._maps.get(name)
-        if channels is None or channels.is_free(self._widths) or channels.width(self._widths) > _MOST_MACS:
+        if channels is None or channels.is_free(self._widths) or not self._selects(channels):
             return name
         return self._selected(name, 1)
+
+    def _selects(self, channels: ChannelMap) -> bool:
+        """Return whether VTA selects channels sooner than a core moves them: it has made them, and few others."""
+        return channels.width(self._widths) <= _MOST_MACS and self._on_vta.issuperset(channels.sources)
 
     def _selected(self, name: str, block: int) -> str:
         """Return the tensor of moved channels that 1 x 1 convolutions of VTA select, padded to a block.
@@ -286,6 +293,7 @@ class _Mover:
     def _tensor(self, name: str, like: str, channels: int) -> str:
         """Add a tensor as another one, but for its channels; return its name."""
         name = self._name(name)
+        self._on_vta.add(name)
         tensor = self._tensors[like]
         self._tensors[name] = replace(tensor, name=name, shape=(tensor.shape[0], channels, *tensor.shape[2:]))
         return name

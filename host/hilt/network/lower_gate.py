@@ -57,9 +57,7 @@ class GateWriter(ProductWriter):
         """Elements of the gate whose rows are made at once."""
         self._passes = added_passes(product.offsets[0]) or 0
         inputs = self._group + bool(self._passes)
-        super().__init__(
-            product, factors, pixels, accelerator, inputs=inputs, accumulators=self._group * self._block
-        )
+        super().__init__(product, factors, pixels, accelerator, inputs=inputs, accumulators=self._group * self._block)
         if self._block + self.places * factors > parameters.wgt_depth:
             raise Rejected("wgt_overflow", f"a tile takes {factors} blocks of {parameters.wgt_depth}")
 

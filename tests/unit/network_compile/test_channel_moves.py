@@ -237,6 +237,15 @@ def test_rests_of_blocks_that_are_added_are_selected_one_by_one(sizes: tuple[int
     assert "concat" not in {node.op for node in made.nodes}
 
 
+def test_what_the_processor_makes_is_not_selected_one_by_one() -> None:
+    """Each would be packed to blocks of its own; joined by the processor they are packed once."""
+    net = Net(2, 12)
+    parts = [net.cut(net.shuffle("x", 2), place, place + 5) for place in range(3)]
+    graph = net.graph(net.convolution(net.join(*parts), 8), net.sum(net.join("x", "x"), net.join("x", "x")))
+    made = same_values(graph)
+    assert not any("select" in node.name for node in made.nodes)
+
+
 def test_channels_read_twice_stay_where_their_sum_is_no_byte() -> None:
     net = Net(0, 12)
     graph = net.graph(net.convolution(net.join("x", "x", *["x"] * 9), 8))

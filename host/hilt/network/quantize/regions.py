@@ -323,9 +323,7 @@ class _Finder:
             elif node.op == "Mul" and node.outputs[0] in chosen | self._regions.shifted:
                 self._note_product(node, chosen)
 
-    def _note_pair(
-        self, pairs: dict[str, tuple[str, str]], made: str, read: tuple[str, str], chosen: set[str]
-    ) -> None:
+    def _note_pair(self, pairs: dict[str, tuple[str, str]], made: str, read: tuple[str, str], chosen: set[str]) -> None:
         if chosen.issuperset(read) and read[0] != read[1]:
             pairs[made] = read
 
