@@ -69,8 +69,11 @@ def _of_image(
         return None
     if graph.shape(maker.outputs[0]) != shape:
         return None
+    if node.op == "BatchNormalization":
+        return _affine(graph, maker, node)
+    factor = _affine(graph, maker, node)
     added = len(readers) == 1 and _affine(graph, node, readers[0]) is not None
-    return _affine(graph, maker, node) if added or node.op == "BatchNormalization" else None
+    return factor if added and factor is not None and np.ptp(factor[0]) > 0 else None
 
 
 def _affine(graph: OnnxGraph, layer: OnnxNode, node: OnnxNode) -> tuple[NDArray[Any], NDArray[Any]] | None:

@@ -274,11 +274,18 @@ def test_a_norm_in_front_of_layers_is_a_layer(product: bool) -> None:
     assert operators["Conv"] == 3 and operators["BatchNormalization"] == operators["Mul"] == operators["Add"] == 0
 
 
-def test_a_norm_of_few_channels_or_of_the_input_stays() -> None:
+def test_a_norm_of_few_channels_of_the_input_or_of_one_number_stays() -> None:
     parts = {"g": normal(4), "b": normal(4), "m": normal(4), "v": np.abs(normal(4)) + 0.1}
     pool = helper.make_node("MaxPool", ["x"], ["p"], kernel_shape=[2, 2])
     norm = helper.make_node("BatchNormalization", ["p", "g", "b", "m", "v"], ["y"])
     assert assert_same(model_of([pool, norm], {"x": (1, 4, 6, 6)}, parts), {"x": normal(1, 4, 6, 6)})["Conv"] == 0
+    nodes = [
+        pool,
+        helper.make_node("Mul", ["p", "two"], ["s"]),
+        helper.make_node("Add", ["s", "two"], ["y"]),
+    ]
+    scalar = {"two": np.array(2.0, np.float32)}
+    assert assert_same(model_of(nodes, {"x": (1, 16, 6, 6)}, scalar), {"x": normal(1, 16, 6, 6)})["Conv"] == 0
     wide = {name: np.repeat(value, 4) for name, value in parts.items()}
     norm = helper.make_node("BatchNormalization", ["x", "g", "b", "m", "v"], ["y"])
     assert assert_same(model_of([norm], {"x": (1, 16, 6, 6)}, wide), {"x": normal(1, 16, 6, 6)})["Conv"] == 0
