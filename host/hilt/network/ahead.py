@@ -62,7 +62,7 @@ class _Waits:
     Attributes:
         loads: The places (n,) of its LOADs among the instructions.
         begins: The cycle (n,) in which each begins.
-        idle: The cycle (n,) from which on the stage waits for it, what fills the wait taken off.
+        idle: The cycle (n,) from which on the stage waits for it and has nothing to load.
         ends: The cycle in which each instruction ends.
         latency: The cycles of a LOAD beside those of its data.
         block_cycles: The cycles of a weight block's data.

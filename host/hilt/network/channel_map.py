@@ -14,7 +14,7 @@ from hilt.network.graph import Tensor
 
 @dataclass(frozen=True)
 class Widths:
-    """The channels of tensors, and of a block in VTA's memory: what begins at a multiple may be an address."""
+    """The channels of tensors, and of a block in VTA's memory: a part that begins at a multiple may be an address."""
 
     tensors: Mapping[str, Tensor]
     block: int

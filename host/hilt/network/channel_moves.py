@@ -2,7 +2,7 @@
 
 A convolution that reads moved channels reads the tensors that they come from: its weights have a column for each of
 their channels, and zeros for those that it does not read. Pools, tables and depthwise convolutions between work on the
-unmoved tensors. What is joined has whole blocks: layers get kernels of zeros up to the block, and the joined tensor
+unmoved tensors. Joined tensors have whole blocks: layers get kernels of zeros up to the block, and the joined tensor
 lies in one memory. Where the tensors have many channels more than are read, VTA selects: a 1 x 1 convolution with a
 weight of 1 for each channel. All of it is exact.
 """

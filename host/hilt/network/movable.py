@@ -46,12 +46,12 @@ class Movable:
 
 
 def movable_loads(chain: Chain, accelerator: Accelerator) -> list[Movable]:
-    """Return what may come before its layer: what neither its layer nor the one before has to make or free."""
+    """Return the LOADs that may come early: their layer and the one before make no data and no room for them."""
     return list(_Finder(chain, accelerator).found())
 
 
 class _Finder:
-    """Goes through a chain's instructions and knows what touched each place on chip, and stored each element."""
+    """Goes through a chain and knows the last instruction that touched each place on chip, or stored each element."""
 
     def __init__(self, chain: Chain, accelerator: Accelerator) -> None:
         program, parameters = chain.program, accelerator.parameters
@@ -70,7 +70,7 @@ class _Finder:
         self._ends = np.cumsum(chain.lengths)
 
     def found(self) -> Iterator[Movable]:
-        """Yield what may come before its layer, layer by layer."""
+        """Yield the LOADs that may come before their layer, layer by layer."""
         for begin, end in pairwise([0, *self._ends.tolist()]):
             groups: dict[int, list[Movable]] = {}  # of LOADs of inputs, by the places of each
             for place in range(begin, end):

@@ -20,7 +20,7 @@ _LARGE = 127
 _LEAST_PIXELS = {1: 4.0, 2: 2.0, 4: 0.75}
 """A plane has so many pixels for each lane, by read ports, or the blocks take longer to load than the products save.
 
-Over four ports that is less than what the compute stage waits for a LOAD of the bias.
+Over four ports that is less than the wait for a LOAD of the bias.
 """
 
 

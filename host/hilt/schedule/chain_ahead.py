@@ -79,7 +79,7 @@ def with_loads_ahead(
 
 
 def _left(moved: Sequence[tuple[int, int, float]], place: int, units: int) -> list[tuple[int, int, float]]:
-    """Return what is left of a LOAD between its moved parts: first unit, the one behind the last, place."""
+    """Return the rest of a LOAD between its moved parts: first unit, the one behind the last, place."""
     ends = [0, *(end for _, end, _ in moved)]
     begins = [*(first for first, _, _ in moved), units]
     return [(end, begin, place) for end, begin in zip(ends, begins, strict=True) if begin > end]

@@ -129,7 +129,7 @@ class Stored:
         known[elements] = number
 
     def last(self, buffer: int, block: MovedRows, kind: MemoryType) -> int:
-        """Return the last STORE that wrote some of what a LOAD of `kind` reads; -1 if none did."""
+        """Return the last STORE that wrote some of the data of a LOAD of `kind`; -1 if none did."""
         known = self._known.get(buffer)
         if known is None:
             return -1

@@ -1,4 +1,4 @@
-"""LOADs of a layer that fill the waits of layers before it: what may come early, and what a chain gains."""
+"""LOADs of a layer that fill the waits of layers before it: which may come early, and the gain of a chain."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def chain(*layers: tuple[Code, str, str]) -> Chain:
 
 
 def test_weights_may_come_early_and_inputs_behind_their_store() -> None:
-    """The third layer reads what the first one made: its inputs may come beside the second layer, behind the STORE."""
+    """The third layer reads the first one's output: its inputs may come beside the second layer, behind the STORE."""
     made = chain((layer(), "x", "a"), (layer(), "a", "b"), (layer(), "a", "c"))
     records, begins = decode(made.program.instructions, ACCELERATOR), np.cumsum([0, *made.lengths])
     stores = np.flatnonzero(records["opcode"] == Opcode.STORE)

@@ -84,7 +84,7 @@ def _shift_results(graph: OnnxGraph, maker: OnnxNode, name: str, shift: Shift) -
 
 
 def _shift_product(graph: OnnxGraph, maker: OnnxNode, names: tuple[str, str], read: Shift, made: Shift) -> None:
-    """Let a product add to its data what was taken off it, and take off its result; both have one factor.
+    """Let a product add the constant that its data lacks, and take one off its result; both have one factor.
 
     Args:
         graph: The graph in the making.

@@ -181,7 +181,7 @@ class _Refining:
         return _Refined(candidate, scales, start.search.measure_shaken(scales))
 
     def best_of(self, candidates: Sequence[_Candidate]) -> _Refined:
-        """Return the candidate that is best refined: what starts better may be refined less."""
+        """Return the candidate that is best refined: a better start may be refined less."""
         best, *others = map(self.refined, candidates)
         for other in others:
             if other.decibels > best.decibels + _margin(best.candidate, other.candidate):

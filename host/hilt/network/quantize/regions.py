@@ -286,7 +286,7 @@ class _Finder:
         return roots
 
     def _drop_shifted(self, chosen: set[str]) -> None:
-        """Keep what a product adds to its data, and to its result, float: the product takes it up."""
+        """Keep the numbers that a product adds to its data and to its result float: the product takes them up."""
         for node in self._graph.nodes:
             if node.op != "Mul" or id(node) not in self._on_int8 or len(self._graph.computed_inputs(node)) != 2:
                 continue

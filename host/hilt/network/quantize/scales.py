@@ -205,7 +205,7 @@ class ScaleSearch:
         return _Sets.of(samples, count, copies, Runner(model, self._measured))
 
     def _weights_by(self, scales: Scales) -> Floats:
-        """Return how much each place counts, by what decibels differ with some scales."""
+        """Return how much each place counts, by the spread of its decibels with some scales."""
         if len(self._places) == 1:
             return self._weights
         inverse = 1 / (self._shaken(scales).std(axis=(0, 1)) + _LEAST_SPREAD)
