@@ -14,10 +14,10 @@ from hilt_runtime.manifest import ManifestNotWholeError, check_manifest, check_p
 from hilt_runtime.plain_json import PlainJsonError, read_json
 
 FORMAT = "hilt network"
-VERSION = 7
-READABLE = (2, 3, 4, 5, 6, 7)
+VERSION = 8
+READABLE = (2, 3, 4, 5, 6, 7, 8)
 """2 has no steps on packed tensors, 3 packs no tensors whose channels are last, 4 has no int8 LSTM, GRU or RNN, 5 has
-no buffers within others."""
+no buffers within others, 7 has no products that add numbers."""
 MANIFEST = "manifest.json"
 _SUM = MANIFEST + ".sha256"
 _SUM_BYTES = 64

@@ -111,8 +111,8 @@ def ieee(function: Callable[..., Any]) -> Callable[..., Any]:
     return function if sys.maxsize > 1 << 32 else in_float64(function)
 
 
-sqrt, largest, least = ieee(np.sqrt), ieee(np.max), ieee(np.min)
-"""numpy's, with IEEE's bits for float32."""
+sqrt = ieee(np.sqrt)
+"""The square root, float32 of float32: IEEE's bits."""
 
 
 def sum_along(data: np.ndarray, axes: Sequence[int]) -> Any:

@@ -11,6 +11,8 @@ from hilt_runtime import functions
 Inputs = Sequence[Any]
 Attributes = Mapping[str, Any]
 
+_max, _min = functions.ieee(np.max), functions.ieee(np.min)
+
 
 def _first(inputs: Inputs) -> Any:
     tensor = inputs[0]
@@ -66,22 +68,22 @@ def mean(data: np.ndarray, axis: Any, keepdims: bool) -> Any:
 
 def largest(data: np.ndarray, axis: Any, keepdims: bool) -> Any:
     """Return the largest along axes; of -0 and 0, 0."""
-    return functions.largest(data, axis=axis, keepdims=keepdims) + data.dtype.type(0)
+    return _max(data, axis=axis, keepdims=keepdims) + data.dtype.type(0)
 
 
 def _least(data: np.ndarray, axis: Any, keepdims: bool) -> Any:
-    return functions.least(data, axis=axis, keepdims=keepdims) + data.dtype.type(0)
+    return _min(data, axis=axis, keepdims=keepdims) + data.dtype.type(0)
 
 
 def _softmax(inputs: Inputs, attributes: Attributes) -> Any:
     data, axis = _first(inputs), attributes.get("axis", -1)
-    powers = functions.exp(data - functions.largest(data, axis=axis, keepdims=True)).astype(data.dtype)
+    powers = functions.exp(data - _max(data, axis=axis, keepdims=True)).astype(data.dtype)
     return (powers / functions.sum_along(powers, [axis % data.ndim])).astype(data.dtype)
 
 
 def _log_softmax(inputs: Inputs, attributes: Attributes) -> Any:
     data, axis = _first(inputs), attributes.get("axis", -1)
-    centred = data - functions.largest(data, axis=axis, keepdims=True)
+    centred = data - _max(data, axis=axis, keepdims=True)
     sums = functions.sum_along(functions.exp(centred).astype(data.dtype), [axis % data.ndim])
     return (centred - functions.log(sums)).astype(data.dtype)
 

@@ -23,15 +23,16 @@ __all__ = ["desk"]
 pytestmark = [pytest.mark.timeout(1800), pytest.mark.slow]
 
 ROOT = Path(__file__).parents[2]
+OPERATOR_TESTS = [
+    f"tests/unit/network/test_{name}.py"
+    for name in ("native_engine", "native_forms", "processor_bits", "integer_operators", "extremes", "pieces")
+]
 SOURCES = (
     *("pyproject.toml", "README.md", "board", "host/hilt", "bitstreams", "hls/README.md"),
     *("docs/protocol.md", "hls/golden", "hls/sim"),
     *("tests/__init__.py", "tests/conftest.py", "tests/unit/__init__.py", "tests/unit/board"),
     *(f"tests/unit/network/{name}.py" for name in ("__init__", "engines", "processor_cases")),
-    *(OPERATOR_TESTS := [
-        f"tests/unit/network/test_{name}.py"
-        for name in ("native_engine", "native_forms", "processor_bits", "integer_operators", "extremes", "pieces")
-    ]),
+    *OPERATOR_TESTS,
 )
 MACHINES = {"armhf": "armv7l", "arm64": "aarch64"}
 TOOLS = ("pytest", "pytest-asyncio", "pytest-timeout", "hypothesis", "platformdirs", "syrupy")

@@ -2,7 +2,7 @@
 
 A layer's LOADs stand behind those of the layer before it, so its first data comes when that layer's last tile is
 computed. Where it is in memory earlier, and its place on chip is free, the twin's timeline shows for how long the load
-stage waits in front of which LOADs. Weights, in parts, and whole LOADs of inputs fill these waits.
+stage waits, and for which LOADs. Other LOADs fill these waits: whole ones of inputs, parts of those of weights.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hilt.vta.isa import MemoryType, decode
 from hilt.vta.program import MAX_IMAGE_BYTES
 
 _LOAD_CYCLES = 8
-"""Of a LOAD, beside the memory's latency and its beats."""
+"""A LOAD takes so many cycles more than the memory's latency and its beats."""
 _LEAST_CYCLES = 32
 """A part of a LOAD of weights takes so long at least, or its latency is most of it."""
 _STORED_CYCLES = 1024
@@ -99,7 +99,7 @@ class _Waits:
         return ahead
 
     def _room(self, movable: Movable, high: int) -> tuple[int, NDArray[np.int64]]:
-        """Return the first LOAD in front of which others may come, and when the waits for LOADs up to `high` begin."""
+        """Return the first LOAD that others may precede, and the cycles in which the waits up to LOAD `high` begin."""
         low = min(int(np.searchsorted(self.loads, movable.latest)), high)
         ready = self.ends[movable.touched] if movable.touched >= 0 else 0
         if movable.stored >= 0:

@@ -13,7 +13,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from hilt.network.aliases import Aliases
-from hilt.network.compiled_form import compiled_form
+from hilt.network.channel_moves import with_unmoved_channels
+from hilt.network.constant_borders import with_borders
 from hilt.network.graph import PAD_VALUE, Graph
 from hilt.network.graph_file import MEMBER, graph_bytes
 from hilt.network.images_at_once import require_single_image
@@ -99,9 +100,9 @@ def _placed(
 
     A convolution with a border that has no place on VTA gets its Pad back, and all is placed again.
     """
-    apart: set[str] = set()
+    unmoved, apart = with_unmoved_channels(graph, block), set[str]()
     while True:
-        form = compiled_form(graph, block, apart)
+        form = with_borders(unmoved, apart)
         aliases, placements = place_in(form)
         lacking = {each.node.name for each in placements if PAD_VALUE in each.node.attributes and not each.on_vta}
         if not lacking:

@@ -272,7 +272,7 @@ class LayerMatcher:
         return self._product(product, chain, exponent, behind)
 
     def _product(self, node: OnnxNode, chain: _Chain, exponent: int, behind: int = 0) -> IntegerNode | None:
-        """Match a product of two int8 tensors, to one of which whole steps may be added: it comes first then."""
+        """Match a product of two int8 tensors. Whole steps may be added to one of them, which is the first one then."""
         for place in (0, 1):
             data, factor = self._data(node.inputs[place]), self._view.activation(node.inputs[1 - place])
             if data is None or factor is None:

@@ -10,7 +10,8 @@ from collections import Counter
 from dataclasses import replace
 
 from hilt.network.band_layers import placed_layer
-from hilt.network.compiled_form import compiled_form
+from hilt.network.channel_moves import with_unmoved_channels
+from hilt.network.constant_borders import with_borders
 from hilt.network.graph import Graph
 from hilt.network.layers import NotOnVtaError, VtaLayer, folded, with_taps
 from hilt.network.lower_layer import lowered_bias, multiplies_bias
@@ -43,7 +44,7 @@ def tuned_network(graph: Graph, name: str, accelerator: Accelerator, *, bands: b
     layers: dict[str, Layer] = {}
     on_vta: set[str] = set()
     others: Counter[str] = Counter()
-    form = compiled_form(graph, accelerator.parameters.block)
+    form = with_borders(with_unmoved_channels(graph, accelerator.parameters.block))
     for node in form.nodes:
         try:
             layer = placed_layer(form, node, accelerator, bands=bands)

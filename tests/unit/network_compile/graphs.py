@@ -12,6 +12,7 @@ from hilt.network.graph import Graph, Node, Tensor, check
 from hilt.network.target import CompileTarget
 from hilt.simulator.device import MemoryModel
 from hilt.vta.accelerator import Accelerator
+from hilt.vta.isa import INSTRUCTION, Opcode
 from hilt.vta.parameters import VTAParameters
 
 PYNQ = "1x16_i8w8a32_15_15_18_17"
@@ -126,3 +127,12 @@ def residual_network(seed: int = 0) -> Builder:
     flat = builder.add_node("flat", "reshape", [top], (1, 24), {"shape": [1, 24]})
     builder.dense(flat, 10)
     return builder
+
+
+def instruction(opcode: Opcode, **fields: int) -> np.ndarray:
+    """Return an INSTRUCTION record of one instruction."""
+    made = np.zeros(1, dtype=INSTRUCTION)
+    made["opcode"] = opcode
+    for name, value in fields.items():
+        made[name] = value
+    return made

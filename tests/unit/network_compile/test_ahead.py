@@ -21,22 +21,14 @@ from hilt.schedule.code import Code
 from hilt.simulator.build import Form
 from hilt.simulator.device import MemoryModel
 from hilt.simulator.twin import PlacedProgram, Twin
-from hilt.vta.isa import INSTRUCTION, UOP, MemoryType, Opcode, decode
+from hilt.vta.isa import UOP, MemoryType, Opcode, decode
 from hilt.vta.program import Program
 from hilt_runtime import Network, read_bundle
 
-from .graphs import PYNQ, Builder, target
+from .graphs import PYNQ, Builder, instruction, target
 
 ACCELERATOR = target(PYNQ).accelerator
 NAMES = ("uop", "wgt", "inp", "out")
-
-
-def instruction(opcode: Opcode, **fields: int) -> np.ndarray:
-    made = np.zeros(1, dtype=INSTRUCTION)
-    made["opcode"] = opcode
-    for name, value in fields.items():
-        made[name] = value
-    return made
 
 
 def layer(inputs: int = 4, blocks: int = 2, tiles: int = 1) -> Code:

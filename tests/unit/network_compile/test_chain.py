@@ -19,10 +19,10 @@ from hilt.simulator.build import quick_build
 from hilt.simulator.device import MemoryModel
 from hilt.simulator.program_run import run_program
 from hilt.simulator.twin import Twin, TwinStatus
-from hilt.vta.isa import INSTRUCTION, UOP, MemoryType, Opcode, decode, multiplies
+from hilt.vta.isa import UOP, MemoryType, Opcode, decode, multiplies
 from hilt.vta.program import Program
 
-from .graphs import PYNQ, target
+from .graphs import PYNQ, instruction, target
 
 ACCELERATOR = target(PYNQ).accelerator
 WORKLOAD = Conv2d("t", 1, 32, 14, 14, 64, (3, 3), (1, 1), (1, 1), bias=True)
@@ -76,14 +76,6 @@ def test_as_many_tokens_are_pushed_as_popped() -> None:
             (records["push_prev"][stores], records["pop_next"][compute]),
         ):
             assert np.count_nonzero(push) == np.count_nonzero(pop) > 0
-
-
-def instruction(opcode: Opcode, **fields: int) -> np.ndarray:
-    made = np.zeros(1, dtype=INSTRUCTION)
-    made["opcode"] = opcode
-    for name, value in fields.items():
-        made[name] = value
-    return made
 
 
 DEPTHS = Depths(16, 16, 16, 16)

@@ -27,7 +27,7 @@ def load(**fields: int) -> NDArray[np.void]:
 
 @pytest.mark.parametrize(("elements", "rows"), [(56, 4), (98, 7), (3, 3), (1, 1), (131, 1), (14, 7)])
 def test_all_ports_bring_rows_of_one_run(elements: int, rows: int) -> None:
-    """Of 98 elements 7 rows are at most 28 for a port, 49 at most 26; 131 are prime, and more than the most rows."""
+    """98 elements: with 7 rows a port brings at most 28, with 49 rows 26. 131 is prime, and above the most rows."""
     (made,) = in_port_rows(load(x_size=elements), FOUR)
     assert int(made["y_size"]) == rows
     assert int(made["y_size"]) * int(made["x_size"]) == elements
