@@ -35,11 +35,17 @@ DEAR = {"daemon_crash": 100, "ssh_gone": 107, "freeze": 108, "slow_reboot": 111}
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def patient_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A HILT_HOME under the limits of a real board: a loaded machine loses no board by its silence."""
     monkeypatch.setenv("HILT_HOME", str(tmp_path / "home"))
-    with impatient():
-        yield tmp_path
+    yield tmp_path
     stop_boards(tmp_path / "home")
+
+
+@pytest.fixture
+def home(patient_home: Path) -> Iterator[Path]:
+    with impatient():
+        yield patient_home
 
 
 @pytest.mark.timeout(600)  # a minute; beside other work boards boot in ten times their time
@@ -63,7 +69,7 @@ def test_requests_that_a_faulty_board_of_a_fleet_loses_are_measured(home: Path) 
     assert not verdict.quarantined
 
 
-def test_a_program_that_takes_the_agent_down_each_time_is_answered_for(home: Path) -> None:
+def test_a_program_that_takes_the_agent_down_each_time_is_answered_for(patient_home: Path) -> None:
     """A program that takes the agent down each time is accused; the others on their way are not."""
     board = "virtual:pynq@injected?rate=0.2&seed=5&again=1&kinds=daemon_crash"
     measurer = BoardMeasurer.open(VirtualTarget(board, form="golden"), lambda event: None)

@@ -144,6 +144,7 @@ class BoardMeasurer:
             except PoolClosedError:  # nobody waits for the trials on the board now; its journal keeps them
                 continue
             except FAULTS as error:
+                _LOG.warning("%s: lost with trials %s: %s", self.description.name, sorted(taken), error)
                 setbacks = 1 if self.usage.trials > before else setbacks + 1
                 blameless = isinstance(error, _FAULTS_OF_NO_TRIAL)
                 suspect = None if blameless else self._suspects.after_loss(list(taken.values()))
