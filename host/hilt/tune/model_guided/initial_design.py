@@ -30,7 +30,7 @@ from hilt.tune.model_guided.machines import (
 from hilt.tune.model_guided.memories import hypotheses
 from hilt.tune.model_guided.parts import Parts
 from hilt.tune.model_guided.prediction import predictor_for
-from hilt.tune.model_guided.shortlist import Shortlist
+from hilt.tune.model_guided.shortlist import NEAR, Shortlist
 from hilt.tune.model_guided.structural import EstimatedTiming, StructuralEstimate, StructuralTiming, Timing
 from hilt.tune.model_guided.validity import FailurePrior, failure_priors
 from hilt.tune.problem import TuningProblem
@@ -72,8 +72,11 @@ class InitialDesign:
     rows: Rows
     """Rows that all hypotheses predict."""
     parts: Parts
-    lightest: int
-    """The row that moves the fewest bytes; of several, the fastest where the stages take turns."""
+    lightest: Rows
+    """The rows that move the fewest bytes, within NEAR; the first of all first.
+
+    Of several that move the fewest, it is the fastest where the stages take turns.
+    """
 
 
 @dataclass(frozen=True)
@@ -116,11 +119,12 @@ def _initial_design(problem: TuningProblem, candidates: Candidates, choices: Des
     return InitialDesign(candidates, known, found, rows, Parts(candidates), _lightest(problem, candidates))
 
 
-def _lightest(problem: TuningProblem, candidates: Candidates) -> int:
-    moved = bytes_moved(problem.accelerator, candidates.hidden)
+def _lightest(problem: TuningProblem, candidates: Candidates) -> Rows:
+    moved = np.log(bytes_moved(problem.accelerator, candidates.hidden))
     usual = usual_costs(problem.accelerator)
     in_turn = StructuralEstimate(candidates.hidden).log_cycles(usual, overlap=False)
-    return int(np.lexsort((in_turn, moved))[0])
+    order = np.lexsort((in_turn, moved))
+    return np.asarray(order[moved[order] <= moved.min() + NEAR])
 
 
 def _families(

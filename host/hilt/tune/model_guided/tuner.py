@@ -255,10 +255,12 @@ class HiltTuner:
         """Return at most `count` chosen rows, the one that moves the fewest bytes as the second trial of the run.
 
         Many machines that no model knows are bound by their memory. The models' favourites differ little, and all are
-        far from the best there.
+        far from the best there. Where the first trial moves as few bytes, the favourites stay.
         """
-        lightest, at = self._initial_design.lightest, _SECOND - len(self._asked)
-        if self._measured or not 0 <= at < min(count, len(rows) + 1) or lightest in [*self._asked, *rows[:at]]:
+        lightest, at = int(self._initial_design.lightest[0]), _SECOND - len(self._asked)
+        if self._measured or not 0 <= at < min(count, len(rows) + 1):
+            return rows
+        if np.isin([*self._asked, *rows[:at]], self._initial_design.lightest).any():
             return rows
         if self._validity.probability(np.array([lightest]))[0] < 0.5:
             return rows
