@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -49,6 +50,7 @@ def network(*middle: tuple[str, Sequence[str], str] | tuple[str, Sequence[str], 
     }
     constants["e"] *= 5
     constants |= {"two": np.array(0.7, np.float32), "zero": np.array(0, np.float32), "flat": np.array([1, -1])}
+    constants |= {"parted": np.array([1, 2, 8, 6, 6]), "whole": np.array([1, 16, 6, 6])}
     made = [("Conv", ["x", "u", "b"], "s"), *middle]
     nodes = [helper.make_node(op, inputs, [out], **(more[0] if more else {})) for op, inputs, out, *more in made]
     used = {name for node in nodes for name in node.input}
@@ -76,6 +78,15 @@ NETWORKS = {
     "joined": network(
         ("Relu", ["s"], "r"), ("Conv", ["x", "v", "b"], "h"), ("HardSwish", ["h"], "i"),
         ("Concat", ["r", "i"], "t", {"axis": 1}), ("Conv", ["t", "wide"], "y"),
+    ),
+    "shuffled": network(
+        ("Relu", ["s"], "r"), ("Conv", ["x", "v", "b"], "h"), ("HardSwish", ["h"], "i"),
+        ("Concat", ["r", "i"], "j", {"axis": 1}), ("Reshape", ["j", "parted"], "p"),
+        ("Transpose", ["p"], "q", {"perm": [0, 2, 1, 3, 4]}), ("Reshape", ["q", "whole"], "t"),
+        ("Conv", ["t", "wide"], "y"),
+    ),
+    "summed": network(
+        ("Relu", ["s"], "r"), ("Conv", ["x", "v", "b"], "h"), ("HardSwish", ["h"], "i"), ("Add", ["r", "i"], "t"), LAST
     ),
     "moved in front of a function": network(
         ("Transpose", ["s"], "r", {"perm": [0, 1, 3, 2]}), ("Sigmoid", ["r"], "t"), LAST
@@ -252,7 +263,10 @@ GATED = network(
 
 
 def test_what_is_added_averaged_or_gated_has_one_factor() -> None:
-    graph, regions, shifts, made = parts(GATED)
+    model = copy.deepcopy(GATED)
+    for constant in (each for each in model.graph.initializer if each.name in "ub"):
+        constant.CopyFrom(numpy_helper.from_array(np.float32(1.25) * numpy_helper.to_array(constant), constant.name))
+    graph, regions, shifts, made = parts(model)
     factors = {shifts[name].factor for name in ("h", "a", "n", "t")}
     assert len(factors) == 1 and factors != {1.0}
     assert made is not None
@@ -294,6 +308,36 @@ def test_no_constant_is_taken_off_what_a_mean_pads() -> None:
     padded = {"kernel_shape": [2, 2], "pads": [1, 1, 0, 0], "count_include_pad": 1}
     _, _, shifts, _ = parts(network(("Relu", ["s"], "r"), ("AveragePool", ["r"], "t", padded), LAST))
     assert not shifts["r"].taken.any()
+
+
+def test_joined_tensors_that_are_shuffled_have_one_constant() -> None:
+    _, _, shifts, _ = parts(NETWORKS["shuffled"])
+    assert {float(shifts[name].taken) for name in "rijpqt"} == {float(shifts["r"].taken)}
+    assert shifts["r"].taken > 0
+
+
+def test_joined_tensors_keep_their_zero_if_one_is_padded() -> None:
+    padded = NETWORKS["shuffled"]
+    padded.graph.node.append(helper.make_node("Conv", ["r", "k"], ["z"], pads=[1] * 4))
+    padded.graph.initializer.append(numpy_helper.from_array(np.ones((4, 8, 3, 3), np.float32), "k"))
+    padded.graph.output.append(helper.make_tensor_value_info("z", 1, None))
+    _, _, shifts, _ = parts(padded)
+    assert not any(shifts[name].taken.any() for name in "rijpqt")
+
+
+def test_a_sum_lacks_what_its_parts_lack() -> None:
+    _, _, shifts, _ = parts(NETWORKS["summed"])
+    assert shifts["r"].taken > 0 and shifts["i"].taken > 0
+    assert shifts["t"].taken == shifts["r"].taken + shifts["i"].taken
+
+
+def test_a_mean_of_many_values_has_int8s_steps() -> None:
+    """The means lie close together on one side of zero; values in steps around their own middle leave them few."""
+    graph = canonical(network(("HardSwish", ["s"], "h"), ("GlobalAveragePool", ["h"], "t"), LAST))
+    result = quantise(graph, Calibration(images(SAMPLES, 0)), search=False)
+    (mean,) = (node.outputs[0] for node in result.graph.nodes if "average" in node.op)
+    integers = np.concatenate([evaluate(result.graph, feeds)[mean] for feeds in images(SAMPLES, 5)])
+    assert int(integers.max()) - int(integers.min()) > 150
 
 
 def test_a_factor_spares_the_weights() -> None:

@@ -11,6 +11,7 @@ from onnx import helper, numpy_helper
 
 from hilt.network.calibration import Calibration, Runner, hold_out
 from hilt.network.onnx_graph import OnnxGraph
+from hilt.network.quantize import channel_classes
 from hilt.network.quantize.channel_classes import FIXED, find_classes
 from hilt.network.quantize.equalise import RULES, equalised
 from hilt.network.quantize.quantizer import quantise
@@ -167,6 +168,11 @@ NODES: dict[str, list[Any]] = {
         helper.make_node("Transpose", ["s"], ["n"], perm=[0, 2, 3, 1]),
         helper.make_node("Transpose", ["n"], ["t"], perm=[0, 3, 1, 2]),
     ],
+    "shuffle": [
+        helper.make_node("Reshape", ["s", "parted"], ["n"]),
+        helper.make_node("Transpose", ["n"], ["o"], perm=[0, 2, 1, 3, 4]),
+        helper.make_node("Reshape", ["o", "joined"], ["t"]),
+    ],
     "resize": [helper.make_node("Resize", ["s", "", "twice"], ["t"], mode="linear")],
     "pad": [helper.make_node("Pad", ["s", "ring"], ["t"])],
     "clip": [helper.make_node("Clip", ["s", "low", "high"], ["t"])],
@@ -188,7 +194,8 @@ def test_equalising_changes_no_result(kind: str) -> None:
         "one": np.array([1]), "slope": np.abs(normal(8, 1, 1)), "low": np.array(0, np.float32),
         "high": np.array(6, np.float32), "lower": np.array(-3, np.float32), "one_up": np.array(1, np.float32),
         "twice": np.array([1, 1, 2, 2], np.float32),
-        "ring": np.array([0, 0, 1, 1, 0, 0, 1, 1]),
+        "ring": np.array([0, 0, 1, 1, 0, 0, 1, 1]), "parted": np.array([1, 2, 4, 8, 8]),
+        "joined": np.array([1, 8, 8, 8]),
     }  # fmt: skip
     used = {name for node in middle for name in node.input}
     nodes = [conv("x", "w", "s", pads=[1] * 4), *middle, conv("t", "v", "y")]
@@ -206,6 +213,31 @@ def test_equalising_changes_no_result(kind: str) -> None:
     for form in made:
         changed = [place for place, node in enumerate(graph.nodes) if form.nodes[place].inputs != node.inputs]
         assert changed
+
+
+@pytest.mark.parametrize("order", [[0, 2, 1, 3, 4], [0, 1, 3, 4, 2], [0, 3, 1, 2, 4]])
+def test_classes_of_parted_channels_move_with_their_values(order: list[int]) -> None:
+    """A class that two axes tell apart is lost where another axis comes between them."""
+    nodes = [
+        conv("x", "w", "s"),
+        helper.make_node("Reshape", ["s", "parted"], ["n"]),
+        helper.make_node("Transpose", ["n"], ["o"], perm=order),
+        helper.make_node("Reshape", ["o", "whole"], ["y"]),
+    ]
+    constants = {**weights_of("w", 6, 3, 1, 1), "parted": np.array([1, 2, 3, 4, 5]), "whole": np.array([1, -1, 4, 5])}
+    if order[-1] == 2:
+        constants["whole"] = np.array([1, 2, 20, 3])
+    graph = canonical(model_of(nodes, {"x": (1, 3, 4, 5)}, constants))
+    finder = channel_classes._Finder(graph, {})
+    for node in graph.nodes:
+        made = finder._layer(node) if node.op == "Conv" else finder._passed(node)
+        if made is None:
+            assert node.op == "Transpose" and order == [0, 1, 3, 4, 2]
+            return
+        finder._channels[node.outputs[0]] = made
+    channels = np.broadcast_to(np.arange(1, 7)[:, None], (6, 20)).reshape(1, 2, 3, 4, 5).transpose(order)
+    shape = graph.shape(graph.nodes[-1].outputs[0])
+    np.testing.assert_array_equal(np.broadcast_to(made.whole(len(shape)), shape), channels.reshape(shape))
 
 
 def test_shared_weights_become_each_layers_own() -> None:

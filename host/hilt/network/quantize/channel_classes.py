@@ -34,10 +34,19 @@ _CLIP_MARGIN = 1.0
 
 @dataclass(frozen=True)
 class _Channels:
-    """The classes along one axis of a tensor."""
+    """The classes along one axis of a tensor, or along neighbouring ones, as a shuffle of channels parts them.
+
+    Attributes:
+        axis: The first axis.
+        ids: The classes, as many axes as they take.
+    """
 
     axis: int
     ids: Ids
+
+    def whole(self, rank: int) -> Ids:
+        """Return the classes with as many axes as a tensor has, of length 1 where they do not differ."""
+        return self.ids.reshape(*(1,) * self.axis, *self.ids.shape, *(1,) * (rank - self.axis - self.ids.ndim))
 
 
 @dataclass(frozen=True)
@@ -132,7 +141,7 @@ class _Finder:
         return ChannelClasses(
             len(names),
             tuple(LayerClasses(node, numbers[outputs], numbers[inputs]) for node, outputs, inputs in self._layers),
-            {name: numbers[channels.ids] for name, channels in self._channels.items() if channels.axis == 1},
+            {name: numbers[channels.ids] for name, channels in self._channels.items() if _is_second(channels)},
             most,
         )
 
@@ -161,7 +170,7 @@ class _Finder:
         weights = self._graph.constants[node.inputs[1]]
         channels = self._channels.get(node.inputs[0])
         size = self._graph.shape(node.inputs[0])[1]
-        if channels is None or channels.axis != 1:
+        if channels is None or not _is_second(channels):
             self._fix(node.inputs[0])
             read = np.full(size, FIXED)
         else:
@@ -179,6 +188,8 @@ class _Finder:
         read = self._graph.computed_inputs(node)
         channels = [self._channels.get(name) for name in read]
         if not channels or channels[0] is None:
+            return None
+        if node.op not in ("Reshape", "Transpose") and any(map(_is_parted, channels)):
             return None
         if len(read) == 1:
             return self._moved(node, channels[0])
@@ -219,8 +230,12 @@ class _Finder:
             return 0.0
         return high if low == 0 else min(-low, high)
 
-    def _transposed(self, node: OnnxNode, channels: _Channels) -> _Channels:
-        return _Channels(list(node.attributes["perm"]).index(channels.axis), channels.ids)
+    def _transposed(self, node: OnnxNode, channels: _Channels) -> _Channels | None:
+        order = list(node.attributes["perm"])
+        axes = sorted(order.index(channels.axis + place) for place in range(channels.ids.ndim))
+        if axes[-1] - axes[0] >= len(axes):
+            return None
+        return _Channels(axes[0], _along(channels.whole(len(order)).transpose(order), axes))
 
     def _resized(self, node: OnnxNode, channels: _Channels) -> _Channels | None:
         before, after = self._graph.shape(node.inputs[0]), self._graph.shape(node.outputs[0])
@@ -301,16 +316,28 @@ class _Finder:
         return first
 
 
+def _is_second(channels: _Channels) -> bool:
+    """Tell whether classes lie along the second axis alone."""
+    return channels.axis == 1 and not _is_parted(channels)
+
+
+def _is_parted(channels: _Channels | None) -> bool:
+    """Tell whether classes lie along several axes."""
+    return channels is not None and channels.ids.ndim > 1
+
+
 def _reshaped(channels: _Channels, before: Sequence[int], after: Sequence[int]) -> _Channels | None:
-    """Return the channels behind a Reshape that keeps their axis, or merges the axes behind it into it."""
-    outer, inner = math.prod(before[: channels.axis]), math.prod(before[channels.axis + 1 :])
-    count = len(channels.ids)
-    for axis, size in enumerate(after):
-        if math.prod(after[:axis]) == outer and size % count == 0 and size > 0:
-            repeated = size // count
-            if repeated * math.prod(after[axis + 1 :]) == inner:
-                return _Channels(axis, np.repeat(channels.ids, repeated))
-    return None
+    """Return the channels behind a Reshape: along the axes on which they differ, the second one if they do nowhere."""
+    if math.prod(after) == 0:
+        return None
+    every = np.broadcast_to(channels.whole(len(before)), before).reshape(after)
+    axes = [axis for axis in range(len(after)) if np.any(every != every.take([0], axis))] or [1][: len(after) - 1]
+    return _Channels(axes[0], _along(every, axes)) if axes else None
+
+
+def _along(ids: Ids, axes: Sequence[int]) -> Ids:
+    """Return classes along the axes from the first to the last one given."""
+    return ids[tuple(slice(None) if axes[0] <= axis <= axes[-1] else 0 for axis in range(ids.ndim))]
 
 
 _MOVES: dict[str, Callable[[_Finder, OnnxNode, _Channels], _Channels | None]] = {

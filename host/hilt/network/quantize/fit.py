@@ -23,8 +23,8 @@ from hilt.network.quantize.statistics import TensorStatistics, observe
 
 _OBSERVED_SAMPLES = 32
 _ROUNDING_SAMPLES = 8
-_LEAST_ROUNDING_GAIN = 0.05
-"""Decibels that rounding by effect must bring, since it is fitted to few samples."""
+_MOST_ROUNDING_LOSS = 0.2
+"""Decibels that rounding by effect may seem to cost: each layer's sums are nearer by it, and so few tell by chance."""
 _LEAST_EQUALISING_GAIN = 0.1
 """Decibels that equalising must bring, since it changes the weights."""
 _ENOUGH_DECIBELS = 20.0
@@ -199,16 +199,16 @@ def _with_borders_if_better(best: _Refined, candidates: _Candidates, refining: _
 
 
 def _rounded(start: _Start, scales: Scales, samples: HeldOut, advance: Callable[[int, int], None]) -> Scales:
-    """Return scales with weights rounded by their effect on the sums, if that serves the deciding samples."""
+    """Return scales with weights rounded by their effect on the sums, unless the samples lose by it."""
     start.search.use_constants_of(scales)
-    level = start.search.measure(scales)
+    level = start.search.measure_shaken(scales)
     fitted = spread(samples.fitted, _ROUNDING_SAMPLES)
     candidate = replace(scales, rounded=rounded_weights(start.graph, start.regions, scales, fitted, advance))
     if not candidate.rounded:
         return scales
     candidate.biases = corrected_biases(start.graph, start.regions, candidate, start.statistics)
     start.search.use_constants_of(candidate)
-    return candidate if start.search.measure(candidate) > level + _LEAST_ROUNDING_GAIN else scales
+    return candidate if start.search.measure_shaken(candidate) > level - _MOST_ROUNDING_LOSS else scales
 
 
 class _Candidates:

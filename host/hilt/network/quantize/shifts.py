@@ -26,6 +26,8 @@ _MOST_WEIGHTS = 1 << 14
 """Weights of a layer, evenly spread, whose error is computed."""
 _LARGEST_EXCESS = 1.1
 """Channels that are centred may exceed int8's range by a tenth, which is clipped."""
+_FINER_AVERAGES = 7
+"""Octaves, from 0 on, by which the step of an average may be finer than that of its data."""
 _PRODUCT_GRID = 4
 """A product adds multiples of so many steps, so that they stay whole if a scale becomes coarser."""
 _LARGEST_OFFSET = 124
@@ -113,6 +115,14 @@ class _Chooser:
         self._roots = expression_roots(graph, self._tensors, self._made)
         self._restored = restored_readers(graph, regions)
         self._following = following(graph, regions)
+        self._pools: dict[str, list[str]] = {}
+        """The averages that are made of each tensor."""
+        for pool, (source, *_) in self._following.items():
+            if self._producers[pool].op in POOLS:
+                self._pools.setdefault(source, []).append(pool)
+        self._averages = {pool for pools in self._pools.values() for pool in pools}
+        self._levelled: set[str] = set()
+        """The groups whose tensors have one constant."""
         self._freedoms: dict[str, int] = {}
         self._factors: dict[str, float] = {}
         """The factors chosen so far, by group."""
@@ -120,8 +130,10 @@ class _Chooser:
         self._read = Counter(layer.node.inputs[1] for layer in regions.layers)
 
     def choose(self) -> dict[str, Shift]:
+        self._levelled = {group for group in self._regions.groups.values() if self._may_be_level(group)}
         for name in reversed(self._regions.tensors):
             self._freedoms[name] = self._freedom(name)
+        self._levelled = {group for group in self._levelled if self._is_level(group)}
         shifts = self._made_shifts()
         for name in self._regions.tensors:
             if name in self._regions.moved or name in self._following:
@@ -176,9 +188,9 @@ class _Chooser:
             return self._let_by_layer(reader) if name == layer.data else _NONE
         if self._takes_back(reader, name):
             return _UNIFORM
-        if reader.op == "Add" and self._is_residual(reader, name):
-            return _BY_CHANNEL
         further = self._freedoms.get(reader.outputs[0], _NONE)
+        if reader.op == "Add":
+            return self._let_by_sum(reader, name, further)
         if reader.op in POOLS and reader.outputs[0] in self._following:
             return further if self._share(reader) else _NONE
         return self._let_by_move(reader, further) if reader.outputs[0] in self._regions.moved else _NONE
@@ -190,6 +202,12 @@ class _Chooser:
         if layer.op != "Conv":
             return _NONE
         return (_UNIFORM if self._borders else _NONE) if is_padded(layer) else _BY_CHANNEL
+
+    def _let_by_sum(self, add: OnnxNode, name: str, further: int) -> int:
+        """Return what an Add allows: a bias takes up what a fused one's residual lacks, another one's sum lacks it."""
+        if self._is_residual(add, name):
+            return _BY_CHANNEL
+        return min(further, _UNIFORM) if add.outputs[0] in self._regions.adds else _NONE
 
     def _takes_back(self, reader: OnnxNode, name: str) -> bool:
         """Tell whether a reader adds a constant of the whole tensor again: a function, or a product to its data."""
@@ -213,11 +231,29 @@ class _Chooser:
     def _let_by_move(self, reader: OnnxNode, further: int) -> int:
         """Return what a moving operator allows if its readers allow so much."""
         if reader.op == "Concat":
-            along_channels = reader.attributes.get("axis", 0) == 1 and not self._reads_constants(reader)
-            return further if along_channels and further == _BY_CHANNEL else _NONE
+            return _NONE if self._reads_constants(reader) else self._let_by_join(reader, further)
         if reader.op == "Pad" or any(reader.attributes.get("pads", ())):
             return _NONE
         return further if reader.op in ("MaxPool", "Resize") else min(further, _UNIFORM)
+
+    def _let_by_join(self, concat: OnnxNode, further: int) -> int:
+        """Return what a Concat of no constants allows: each part its own channels, or one constant for all."""
+        if further == _BY_CHANNEL and concat.attributes.get("axis", 0) == 1:
+            return _BY_CHANNEL
+        return min(further, _UNIFORM) if self._regions.groups[concat.outputs[0]] in self._levelled else _NONE
+
+    def _may_be_level(self, group: str) -> bool:
+        """Tell whether all tensors of a group can have one constant: none has that of others, or has it in steps."""
+        return not any(name in self._following or self._is_at_product(name) for name in self._regions.members(group))
+
+    def _is_level(self, group: str) -> bool:
+        """Tell whether a Concat lets the tensors of a group have one constant alone."""
+        joined = [name for name in self._regions.members(group) if name in self._regions.moved]
+        return any(
+            self._producers[name].op == "Concat"
+            and self._let_by_join(self._producers[name], self._freedoms[name]) == _UNIFORM
+            for name in joined
+        )
 
     def _is_residual(self, add: OnnxNode, name: str) -> bool:
         """Tell whether an addition is fused with a layer and reads a tensor of its own size beside its sums."""
@@ -242,7 +278,7 @@ class _Chooser:
         for group in groups:
             step = 2.0 ** -self._scales.groups[group]
             flat = {each: self._flat_ends(each) for each in self._made_in(group)}
-            least += sum(_error(self._statistics[each].values, _flattened(ends), step) for each, ends in flat.items())
+            least += sum(self._error(each, _flattened(ends), step) for each, ends in flat.items())
             for factor, finer in _steps(step, scalable).items():
                 error, shifts = min((self._in_steps(flat, each, factor) for each in finer), key=lambda each: each[0])
                 before = tried.get(factor, (0.0, {}))
@@ -262,9 +298,26 @@ class _Chooser:
         self, flat: Mapping[str, tuple[float, float]], step: float, factor: float
     ) -> tuple[float, dict[str, Shift]]:
         """Return the error of a group's tensors in steps of a size, and their shifts."""
-        found = {name: self._shift(name, ends, step) for name, ends in flat.items()}
+        if any(self._regions.groups[name] in self._levelled for name in flat):
+            found = self._level(flat, step)
+        else:
+            found = {name: self._shift(name, ends, step) for name, ends in flat.items()}
         shifts = {name: replace(shift, factor=factor) for name, (shift, _) in found.items()}
         return sum(error for _, error in found.values()), shifts
+
+    def _level(self, flat: Mapping[str, tuple[float, float]], step: float) -> dict[str, tuple[Shift, float]]:
+        """Return the shifts of a group's tensors with the one constant that loses least, and their errors."""
+        places = [0.0, *(place for name, ends in flat.items() for place in self._places(name, ends, step))]
+        places = places if all(self._freedoms[name] != _NONE for name in flat) else [0.0]
+        tried = [{name: Shift(np.asarray(place * step), 1.0, *flat[name]) for name in flat} for place in places]
+        errors = [{name: self._error(name, each, step) for name, each in shifts.items()} for shifts in tried]
+        best = min(range(len(tried)), key=lambda place: sum(errors[place].values()))
+        return {name: (tried[best][name], errors[best][name]) for name in flat}
+
+    def _ends(self, name: str) -> NDArray[np.float64]:
+        """Return a tensor's least and largest value."""
+        found = self._statistics[name]
+        return np.array([found.lows.min(), found.highs.max()])
 
     def _is_made(self, name: str) -> bool:
         """Tell whether what makes a tensor can shift it, or shifts it as its sources are."""
@@ -315,19 +368,30 @@ class _Chooser:
         """
         found, freedom = self._statistics[name], self._freedoms[name]
         if freedom == _NONE or (name in self._following and name not in self._regions.products):
-            return _flattened(flat), _error(found.values, _flattened(flat), step)
+            return _flattened(flat), self._error(name, _flattened(flat), step)
         if self._is_linear(name) and freedom == _BY_CHANNEL and found.lows.ndim == 1:
             taken, widest = np.rint((found.lows + found.highs) / 2 / step) * step, (found.highs - found.lows).max()
             power = float(np.mean(found.values.astype(np.float64) ** 2)) + 1e-30
             return Shift(taken), step**2 / 12 / power if widest <= 255 * step * _LARGEST_EXCESS else np.inf
-        ends = np.clip([found.lows.min(), found.highs.max()], *flat)
-        tried = [Shift(np.asarray(place * step), 1.0, *flat) for place in self._places(name, ends / step)]
-        errors = [_error(found.values, shift, step) for shift in tried]
+        tried = [Shift(np.asarray(place * step), 1.0, *flat) for place in self._places(name, flat, step)]
+        errors = [self._error(name, shift, step) for shift in tried]
         return tried[int(np.argmin(errors))], min(errors)
 
-    def _places(self, name: str, ends: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the constants in steps that may be taken off values between two ends."""
-        places: NDArray[np.float64] = np.array([0.0, ends[0] + 128, ends.mean(), ends[1] - 127])
+    def _error(self, name: str, shift: Shift, step: float) -> float:
+        """Return the error of a shifted tensor, and of the averages that are made of it; of an average none."""
+        if name in self._averages:
+            return 0.0
+        return _error(self._statistics[name].values, shift, step) + sum(
+            min(_error(self._statistics[pool].values, taken, step / 2**finer) for finer in range(_FINER_AVERAGES))
+            for pool in self._pools.get(name, ())
+            for taken in [Shift(shift.taken * self._share(self._producers[pool]))]
+        )
+
+    def _places(self, name: str, flat: tuple[float, float], step: float) -> NDArray[np.float64]:
+        """Return the constants in steps that may be taken off a tensor whose values count between two ends."""
+        ends = np.clip(self._ends(name), *flat) / step
+        middles = [self._ends(pool).mean() / step for pool in self._pools.get(name, ())]
+        places: NDArray[np.float64] = np.array([0.0, ends[0] + 128, ends.mean(), ends[1] - 127, *middles])
         if self._is_at_product(name):
             places = np.clip(np.rint(places / _PRODUCT_GRID) * _PRODUCT_GRID, -_LARGEST_OFFSET, _LARGEST_OFFSET)
         whole: NDArray[np.float64] = np.rint(places)
@@ -371,18 +435,23 @@ class _Chooser:
         parts = [shifts.get(source, _NO_SHIFT) for source in self._graph.computed_inputs(maker)]
         if name in self._following:
             parts = [shifts[source] for source in self._following[name]]
-        taken = parts[0].taken if maker.op not in ("Add", "Mul") else np.zeros(())
+        return Shift(self._taken(name, maker, parts, shifts), parts[0].factor)
+
+    def _taken(
+        self, name: str, maker: OnnxNode, parts: Sequence[Shift], shifts: Mapping[str, Shift]
+    ) -> NDArray[np.float64]:
+        """Return what a tensor lacks that is made of shifted `parts`."""
         if name in self._regions.products:
-            taken = shifts.get(name, _NO_SHIFT).taken
+            return shifts.get(name, _NO_SHIFT).taken
+        if maker.op == "Add":
+            return np.asarray(sum(float(part.taken) for part in parts))
         if maker.op in POOLS:
-            taken = taken * self._share(maker)
-        if maker.op == "Concat":
-            taken = self._joined([part.taken for part in parts], maker)
-        return Shift(taken, parts[0].factor)
+            return parts[0].taken * self._share(maker)
+        return self._joined([part.taken for part in parts], maker) if maker.op == "Concat" else parts[0].taken
 
     def _joined(self, parts: Sequence[NDArray[np.float64]], concat: OnnxNode) -> NDArray[np.float64]:
-        if not any(part.any() for part in parts):
-            return np.zeros(())
+        if all(part.ndim == 0 and part == parts[0] for part in parts):
+            return parts[0]
         sizes = [self._graph.shape(name)[1] for name in concat.inputs]
         return np.concatenate([np.broadcast_to(*pair) for pair in zip(parts, sizes, strict=True)])
 
