@@ -52,7 +52,7 @@ def _convolution(layer: VtaLayer, lanes: int) -> VtaLayer:
         workload.height,
         workload.width,
         workload.out_height,
-        workload.kernel[0],
+        workload.reach[0],
         workload.stride[0],
         workload.padding[0],
     )

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hilt.network.bands import Bands
 from hilt.network.graph import Node
+from hilt.network.kernels import spread
 from hilt.network.lower_tiles import Tiled
 from hilt.network.tile_writer import DATA, OUT
 from hilt.schedule import Conv2d
@@ -162,12 +163,20 @@ def _writes(output: str, tabled: Tabled | None) -> Mapping[str, str]:
     return ({} if tabled.alone else {OUT: output}) | {TABLED: tabled.output}
 
 
+def undilated(layer: VtaLayer) -> VtaLayer:
+    """Return a convolution with the zeros of its dilation in its weights."""
+    workload = layer.workload
+    whole = replace(workload, kernel=workload.reach, dilation=(1, 1))
+    return replace(layer, workload=whole, weights=spread(layer.weights, workload.dilation))
+
+
 def folded(layer: VtaLayer, block: int = 1, outputs: int = 1) -> VtaLayer | None:
     """Return a convolution with its kernel's columns as channels; None if it has groups or one column only.
 
     With several `outputs`, the columns of so many neighbouring ones are channels of one pixel, and these outputs are
     blocks of channels, of `block` each. The last pixel of a row may have fewer.
     """
+    layer = undilated(layer)
     workload, weights = layer.workload, layer.weights
     if workload.groups > 1 or workload.kernel[1] == 1:
         return None
@@ -205,6 +214,7 @@ def with_taps(layer: VtaLayer, block: int) -> VtaLayer | None:
 
     None if they fill more than a block, and for a layer that has groups, or one column or row only.
     """
+    layer = undilated(layer)
     workload, weights, bands = layer.workload, layer.weights, layer.bands
     high, wide = workload.kernel
     if workload.groups > 1 or min(high, wide) == 1 or workload.in_channels * high * wide > block:
@@ -235,7 +245,7 @@ def outputs_beside(layer: VtaLayer, block: int) -> list[int]:
     workload = layer.workload
     if layer.shifts or layer.residual or layer.bands or workload.batch > 1:
         return [1]
-    channels, wide, stride = workload.in_channels, workload.kernel[1], workload.stride[1]
+    channels, wide, stride = workload.in_channels, workload.reach[1], workload.stride[1]
     lanes = blocks(channels * wide, block) * block
     most = min(max((lanes // channels - wide) // stride + 1, 1), workload.out_width)
     return sorted({1, most})

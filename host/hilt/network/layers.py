@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.graph import PAD_VALUE, Graph, Node, Tensor
+from hilt.network.kernels import gathered, spread
 from hilt.network.layer_forms import Fold as Fold
 from hilt.network.layer_forms import NotOnVtaError as NotOnVtaError
 from hilt.network.layer_forms import Tabled as Tabled
@@ -60,7 +61,7 @@ def _convolution(graph: Graph, node: Node, accelerator: Accelerator) -> VtaLayer
     if max(attributes.get("input_dilation", [1])) > 1:
         raise NotOnVtaError("its input has zeros between the elements, which VTA would have to read")
     data, output = graph.tensors[node.inputs[0]], graph.tensors[node.outputs[0]]
-    weights = _spread(graph.constants[node.inputs[1]], tuple(attributes.get("dilations", (1, 1))))
+    weights, dilation = gathered(spread(graph.constants[node.inputs[1]], attributes.get("dilations", (1, 1))))
     top, left, bottom, right = attributes.get("pads", (0, 0, 0, 0))
     layer = _layer(
         graph,
@@ -71,6 +72,7 @@ def _convolution(graph: Graph, node: Node, accelerator: Accelerator) -> VtaLayer
         groups=int(attributes.get("groups", 1)),
         stride=tuple(attributes.get("strides", (1, 1))),
         padding=((top, left), (bottom, right)),
+        dilation=dilation,
         output=output,
     )
     beside = int(attributes.get(PAD_VALUE, 0))
@@ -97,6 +99,7 @@ def _layer(
     groups: int = 1,
     stride: tuple[int, ...] = (1, 1),
     padding: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0)),
+    dilation: tuple[int, int] = (1, 1),
 ) -> VtaLayer:
     """Return a conv2d or dense node as a layer."""
     shifts = _by_channel(node, len(weights), block)
@@ -128,6 +131,7 @@ def _layer(
         shift=max(shifts),
         clip=_clip(node),
         padding_end=padding[1],
+        dilation=dilation,
     )
     merged = _merged(weights, groups, workload.block_groups(block))
     halved = _halved(bias, np.repeat(shifts, block)[: len(bias)] if len(shifts) > 1 else shifts[0])
@@ -380,16 +384,6 @@ def _clip(node: Node) -> tuple[int, int]:
 def _halved(bias: NDArray[Any], shift: int | NDArray[np.int64]) -> NDArray[np.int32]:
     """Return the bias with the half that makes the shift round half up; int32 that wraps."""
     return (bias.astype(np.int64) + (np.left_shift(1, shift) >> 1)).astype(np.int32)
-
-
-def _spread(weights: NDArray[Any], dilations: tuple[int, ...]) -> NDArray[Any]:
-    """Return the kernel with the zeros of its dilation written out."""
-    if tuple(dilations) == (1, 1):
-        return weights
-    high, wide = ((size - 1) * step + 1 for size, step in zip(weights.shape[2:], dilations, strict=True))
-    spread = np.zeros((*weights.shape[:2], high, wide), dtype=weights.dtype)
-    spread[:, :, :: dilations[0], :: dilations[1]] = weights
-    return spread
 
 
 def _whole_blocks(weights: NDArray[Any], bias: NDArray[Any], block: int) -> tuple[int, int, NDArray[Any], NDArray[Any]]:

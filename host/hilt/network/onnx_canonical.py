@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from hilt.network.kernels import spread
 from hilt.network.onnx_affine import fold_affine, write_norms_as_layers
 from hilt.network.onnx_clips import clip_hard_sigmoids
 from hilt.network.onnx_cut_joins import cut_at_once, cut_before_joining, turn_before_joining
@@ -269,13 +269,11 @@ def _dilations(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
     if node.op != "Conv" or max(dilations) == 1 or node.inputs[1] not in graph.constants or len(dilations) != 2:
         return None
     weights = graph.constants[node.inputs[1]]
-    size = [(taps - 1) * gap + 1 for taps, gap in zip(weights.shape[2:], dilations, strict=True)]
-    if math.prod(size) > _MAX_DILATED_TAPS * math.prod(weights.shape[2:]):
+    whole = spread(weights, dilations)
+    if whole.size > _MAX_DILATED_TAPS * weights.size:
         return None
-    spread = np.zeros((*weights.shape[:2], *size), weights.dtype)
-    spread[:, :, :: dilations[0], :: dilations[1]] = weights
-    attributes = {**node.attributes, "kernel_shape": size, "dilations": [1, 1]}
-    inputs = [node.inputs[0], new_constant(graph, f"{node.name}.spread", spread), *node.inputs[2:]]
+    attributes = {**node.attributes, "kernel_shape": list(whole.shape[2:]), "dilations": [1, 1]}
+    inputs = [node.inputs[0], new_constant(graph, f"{node.name}.spread", whole), *node.inputs[2:]]
     return [OnnxNode(node.name, node.op, inputs, list(node.outputs), attributes)]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.elementwise import UNARY
+from hilt.network.kernels import spread
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode, reshape_node
 from hilt_runtime.operators_window import transposed_pads
 
@@ -21,7 +22,7 @@ def lower_transposed(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
     """
     if node.op != "ConvTranspose" or node.inputs[1] not in graph.constants or len(graph.shape(node.inputs[0])) != 4:
         return None
-    weights = _dilated(graph.constants[node.inputs[1]], node.attributes.get("dilations", [1, 1]))
+    weights = spread(graph.constants[node.inputs[1]], node.attributes.get("dilations", [1, 1]))
     strides = node.attributes.get("strides", [1, 1])
     pads = transposed_pads(node.attributes, graph.shape(node.inputs[0])[2:], graph.constants[node.inputs[1]].shape[2:])
     if min(pads[:2]) < 0:
@@ -49,13 +50,6 @@ def activate_before_shuffle(graph: OnnxGraph) -> None:
         shuffle.attributes, node.attributes = node.attributes, shuffle.attributes
         shuffle.inputs, node.inputs = [source, *node.inputs[1:]], [between]
         producers[between], producers[result] = shuffle, node
-
-
-def _dilated(weights: NDArray[Any], dilations: list[int]) -> NDArray[Any]:
-    size = [(taps - 1) * gap + 1 for taps, gap in zip(weights.shape[2:], dilations, strict=True)]
-    spread = np.zeros((*weights.shape[:2], *size), weights.dtype)
-    spread[:, :, :: dilations[0], :: dilations[1]] = weights
-    return spread
 
 
 def _turned(weights: NDArray[Any], groups: int) -> NDArray[Any]:

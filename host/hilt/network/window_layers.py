@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hilt.network.layer_forms import TiledLayer, VtaLayer
+from hilt.network.layer_forms import TiledLayer, VtaLayer, undilated
 from hilt.network.tile_writer import DATA, WINDOWS
 from hilt.network.window_tiles import Depthwise, KernelAxis, NoWindowsError, window_blocks, windows_of
 from hilt.schedule.border import BORDER
@@ -18,6 +18,7 @@ from hilt.vta.layout import blocks
 
 def windowed(layer: VtaLayer, accelerator: Accelerator) -> TiledLayer | None:
     """Return a depthwise convolution as window GEMMs; None for another layer, or if the accelerator has none."""
+    layer = undilated(layer)
     workload, block = layer.workload, accelerator.parameters.block
     channels = workload.in_channels
     if not accelerator.window_rows or layer.residual or layer.fold:

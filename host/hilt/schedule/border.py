@@ -60,9 +60,8 @@ def border_of(workload: Conv2d, weights: NDArray[np.int8], value: int, lanes: in
         value: The constant around the data.
         lanes: How many bands of output rows lie in the batch lanes; 1 where these hold images.
     """
-    rows = _outside(workload.height, workload.kernel[0], workload.stride[0], workload.padding[0], workload.out_height)
+    rows, columns = (_outside(workload, axis) for axis in (0, 1))
     rows = np.pad(rows, ((0, -len(rows) % lanes), (0, 0))).reshape(lanes, -1, workload.kernel[0]).swapaxes(0, 1)
-    columns = _outside(workload.width, workload.kernel[1], workload.stride[1], workload.padding[1], workload.out_width)
     high, row_kinds = np.unique(rows, axis=0, return_inverse=True)
     wide, column_kinds = np.unique(columns, axis=0, return_inverse=True)
     taps = weights.astype(np.int64).sum(axis=1)
@@ -200,7 +199,9 @@ class _Adder:
         return add[0]
 
 
-def _outside(size: int, kernel: int, stride: int, pad: int, made: int) -> NDArray[np.bool_]:
-    """Return which taps (made, kernel) of each output along an axis lie outside of the data."""
-    places = np.arange(made)[:, None] * stride + np.arange(kernel) - pad
+def _outside(workload: Conv2d, axis: int) -> NDArray[np.bool_]:
+    """Return which taps (outputs, kernel) of each output along an axis lie outside of the data."""
+    size, made = ((workload.height, workload.out_height), (workload.width, workload.out_width))[axis]
+    taps = np.arange(workload.kernel[axis]) * workload.dilation[axis] - workload.padding[axis]
+    places = np.arange(made)[:, None] * workload.stride[axis] + taps
     return (places < 0) | (places >= size)

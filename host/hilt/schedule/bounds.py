@@ -42,7 +42,8 @@ def _needed(workload: Conv2d, axis: int) -> int:
     size = (workload.height, workload.width)[axis]
     out = (workload.out_height, workload.out_width)[axis]
     first = range(-workload.padding[axis], out * workload.stride[axis] - workload.padding[axis], workload.stride[axis])
-    return len({row for start in first for row in range(start, start + workload.kernel[axis]) if 0 <= row < size})
+    reach, gap = workload.reach[axis], workload.dilation[axis]
+    return len({row for start in first for row in range(start, start + reach, gap) if 0 <= row < size})
 
 
 def giga_operations_per_second(workload: Workload, microseconds: float) -> float:

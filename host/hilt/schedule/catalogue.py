@@ -12,7 +12,7 @@ from typing import Any
 from hilt.schedule.operator import Workload, convolution, operator_named, operator_names
 from hilt.schedule.workload import Conv2d, WorkloadError
 
-_PAIRS = ("kernel", "stride", "padding", "padding_end", "input_dilation", "output_padding")
+_PAIRS = ("kernel", "stride", "padding", "padding_end", "input_dilation", "dilation", "output_padding")
 _FIELDS = {
     "n": "batch",
     "ci": "in_channels",
@@ -28,6 +28,7 @@ _FIELDS = {
     "shift": "shift",
     "clip": "clip",
     "input_dilation": "input_dilation",
+    "d": "dilation",
     "stretch": "input_dilation",  # the name of hilt 0.1
     "epilogue": "epilogue",
 }
@@ -92,7 +93,7 @@ def _conv2d_transpose(text: str, arguments: str) -> dict[str, object]:
     Its weights are the transposed convolution's with inputs and outputs exchanged and both axes of the kernel
     turned round.
     """
-    fields = {key: field for key, field in _FIELDS.items() if field != "input_dilation"} | {"op": "output_padding"}
+    fields = {key: field for key, field in _FIELDS.items() if not field.endswith("dilation")} | {"op": "output_padding"}
     values = _parse_fields(text, arguments, fields, ("n", "ci", "h", "w", "co", "k"))
     size = (values["height"], values["width"])
     kernel, stride = values["kernel"], values.pop("stride", (1, 1))

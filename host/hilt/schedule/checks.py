@@ -158,7 +158,7 @@ def _field_needs(tiling: Tiling, loops: LoopChoice) -> dict[Reason, tuple[IntArr
         )
     ):
         before = workload.padding[axis]
-        after = (out - 1) * workload.stride[axis] + workload.kernel[axis] - before - size
+        after = (out - 1) * workload.stride[axis] + workload.reach[axis] - before - size
         # A box that is all padding is written as zeros, without pads.
         pads += [np.minimum(-(-outside // step), box - 1) for outside in (before, max(after, 0))]
     pad = memory.by_name["y_pad_0"].high

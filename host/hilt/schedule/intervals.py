@@ -42,15 +42,15 @@ class Intervals:
             [
                 (workload.height, workload.width),
                 (problem.out_height, problem.out_width),
-                workload.kernel,
+                workload.reach,
                 workload.stride,
                 workload.padding,
                 step,
             ]
         )
-        size, out, kernel, stride, padding, step = of_axis.take((line >= len(tiles) // 2).astype(np.int64), axis=1)
+        size, out, reach, stride, padding, step = of_axis.take((line >= len(tiles) // 2).astype(np.int64), axis=1)
         start = number * tile * stride - padding
-        box = (np.minimum(tile, out - number * tile) - 1) * (stride // step) + kernel
+        box = (np.minimum(tile, out - number * tile) - 1) * (stride // step) + reach
         before = np.minimum(np.maximum(-(start // step), 0), box)
         after = np.minimum(np.maximum(box + (start - size) // step, 0), box - before)
         radix = int(box.max()) + 1

@@ -105,8 +105,8 @@ def _whole_strides(problem: TilingProblem) -> dict[str, IntArray]:
         "h": workload.stride[0] * workload.width,
         "w": workload.stride[1],
         "ci": plane,
-        "kh": workload.width,
-        "kw": 1,
+        "kh": workload.dilation[0] * workload.width,
+        "kw": workload.dilation[1],
     }
     wgt = {"co": problem.ci * problem.taps, "ci": problem.taps, "kh": kernel_width, "kw": 1}
     out = {"b": problem.all_co * out_plane, "co": out_plane, "h": problem.out_width, "w": 1}
@@ -123,7 +123,8 @@ def _box(problem: TilingProblem, covered: IntArray) -> dict[str, IntArray]:
     """
     b, co, h, w, ci, kh, kw = covered.T
     workload = problem.workload
-    rows = np.where(h == 1, kh, (h - 1) * workload.stride[0] + kh)
-    columns = np.where(w == 1, kw, (w - 1) * workload.stride[1] + kw)
+    high, wide = (kh - 1) * workload.dilation[0] + 1, (kw - 1) * workload.dilation[1] + 1
+    rows = np.where(h == 1, kh, (h - 1) * workload.stride[0] + high)
+    columns = np.where(w == 1, kw, (w - 1) * workload.stride[1] + wide)
     groups = -(-co // problem.co)  # other groups of output channels have other input channels
     return {"inp": b * groups * ci * rows * columns, "wgt": co * ci * kh * kw, "out": b * co * h * w}

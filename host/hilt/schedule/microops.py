@@ -174,7 +174,8 @@ def _strides(shapes: Tiling) -> IntArray:
     src[:, _B], src[:, _CI] = shapes.inp_channels * box, box
     src[:, _CO] = box if problem.block_by_block else 0
     src[:, _H], src[:, _W] = problem.box_row_stride * shapes.box_width, problem.workload.stride[1]
-    src[:, _KH], src[:, _KW] = shapes.box_width, 1
+    down, across = problem.workload.dilation
+    src[:, _KH], src[:, _KW] = down * shapes.box_width, across
     wgt[:, _CO], wgt[:, _CI] = shapes.ci * problem.taps, problem.taps
     wgt[:, _KH], wgt[:, _KW] = problem.workload.kernel[1], 1
     return strides

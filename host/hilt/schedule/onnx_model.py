@@ -189,7 +189,9 @@ def _convolution(node: Any, shapes: _Shapes) -> Conv2d:
     if min(stride) < 1:
         raise _UnsupportedError(f"its strides are {stride[0]} and {stride[1]}")
     kernel = _pair(weight[2:])
-    before, pad_end = _padding(attributes, _pair(data[2:]), kernel, stride)
+    dilation = _pair(_numbers(attributes, "dilations", (1, 1)))
+    reach = _pair([(taps - 1) * gap + 1 for taps, gap in zip(kernel, dilation, strict=True)])
+    before, pad_end = _padding(attributes, _pair(data[2:]), reach, stride)
     return Conv2d(
         name=node.name,
         batch=data[0],
@@ -203,12 +205,16 @@ def _convolution(node: Any, shapes: _Shapes) -> Conv2d:
         padding_end=pad_end,
         groups=groups,
         bias=_has_input(node, bias_place),
+        dilation=dilation,
     )
 
 
 def _transposed(node: Any, shapes: _Shapes) -> Conv2d:
     """Its weights are (in, out / groups, height, width)."""
     data, weight, attributes = _planar(node, shapes, 0, 1)
+    dilations = _numbers(attributes, "dilations", (1, 1))
+    if max(dilations) > 1:
+        raise _UnsupportedError(f"dilations {dilations[0]} and {dilations[1]} of a transposed convolution")
     if "output_shape" in attributes or attributes.get("auto_pad", b"NOTSET") != b"NOTSET":
         raise _UnsupportedError("padding by its output's shape; hilt needs pads")
     groups = _groups(attributes)
@@ -235,10 +241,6 @@ def _planar(
     if len(data) != 4 or len(weight) != 4:
         raise _UnsupportedError(f"a convolution of {len(data) - 2} dimensions; VTA has those of two")
     attributes = _attributes(node)
-    steps = _numbers(attributes, "dilations", (1, 1))
-    if any(step != 1 for step in steps):
-        dilations = "x".join(map(str, steps))
-        raise _UnsupportedError(f"dilation {dilations}; VTA loads rows and columns without gaps")
     return data, weight, attributes
 
 

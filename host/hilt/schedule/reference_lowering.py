@@ -153,11 +153,13 @@ class _Lowering:
         problem, pixels = self.problem, tile.height * tile.width
         box_width = problem.box_width(tile.width)
         box = problem.box_height(tile.height) * box_width
+        down, across = self.workload.dilation
         return {
             "dst": dict.fromkeys(LOOPS, 0) | {"b": self.sizes.co * pixels, "co": pixels, "h": tile.width, "w": 1},
             "src": dict.fromkeys(LOOPS, 0)
             | {"b": self.sizes.inp_channels * box, "co": box if problem.block_by_block else 0, "ci": box}
-            | {"h": problem.box_row_stride * box_width, "w": self.workload.stride[1], "kh": box_width, "kw": 1},
+            | {"h": problem.box_row_stride * box_width, "w": self.workload.stride[1]}
+            | {"kh": down * box_width, "kw": across},
             "wgt": dict.fromkeys(LOOPS, 0)
             | {"co": self.sizes.ci * problem.taps, "ci": problem.taps, "kh": self.workload.kernel[1], "kw": 1},
         }
@@ -335,9 +337,9 @@ def _interval(first: int, count: int, size: int, axis: int, workload: Conv2d, st
     The result is the first that lies in the input, how many, and how many zeros before and after them. `step`: only
     every so many-th row is loaded.
     """
-    stride, kernel = workload.stride[axis], workload.kernel[axis]
+    stride, reach = workload.stride[axis], workload.reach[axis]
     start = first * stride - workload.padding[axis]
-    box = (count - 1) * (stride // step) + kernel
+    box = (count - 1) * (stride // step) + reach
     before = min(max(-(start // step), 0), box)
     after = min(max(box + (start - size) // step, 0), box - before)
     return start + before * step, box - before - after, before, after

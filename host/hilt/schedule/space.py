@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hilt.run_choices import SpaceName
 from hilt.schedule.rows.choices import FoldedLoop, Keep
-from hilt.schedule.workload import Conv2d, is_dense
+from hilt.schedule.workload import Conv2d, WorkloadError, is_dense
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.layout import blocks
 from hilt.vta.parameters import VTAParameters
@@ -153,6 +153,8 @@ def conv2d_space(
     whether rows of a tile of full width are merged to a burst where the kernel meets only some of them.
     """
     if kind == SpaceName.ROWS:
+        if workload.dilation != (1, 1):
+            raise WorkloadError(f"workload {workload.name}: a space of rows has no dilation; autotvm and ml2 have")
         return Space(_row_knobs(workload, accelerator.parameters))
     if kind == SpaceName.ML2:
         return Space(_ml2_knobs(workload, accelerator.parameters))

@@ -53,6 +53,7 @@ def make_tensors(workload: Conv2d, accelerator: Accelerator, seed: int) -> Tenso
         _whole(weights, parameters.block, parameters.block),
         None if bias is None else np.pad(bias, (0, -len(bias) % parameters.block)),
         stride=workload.stride,
+        dilation=workload.dilation,
         groups=groups,
         shift=workload.shift,
         clip=workload.clip,

@@ -90,10 +90,10 @@ class TilingProblem:
 
     def box_height(self, height: _Size) -> _Size:
         """Return the input rows of `height` output rows as they lie on chip, padding included."""
-        return (height - 1) * self.box_row_stride + self.workload.kernel[0]
+        return (height - 1) * self.box_row_stride + self.workload.reach[0]
 
     def box_width(self, width: _Size) -> _Size:
-        return (width - 1) * self.workload.stride[1] + self.workload.kernel[1]
+        return (width - 1) * self.workload.stride[1] + self.workload.reach[1]
 
 
 @dataclass(frozen=True)

@@ -78,8 +78,8 @@ def _box(tiling: Tiling) -> tuple[IntArray, IntArray]:
     """Rows and columns of a tile's input; TVM loads every row also where the kernel has one."""
     workload = tiling.problem.workload
     return (
-        (tiling.height - 1) * workload.stride[0] + workload.kernel[0],
-        (tiling.width - 1) * workload.stride[1] + workload.kernel[1],
+        (tiling.height - 1) * workload.stride[0] + workload.reach[0],
+        (tiling.width - 1) * workload.stride[1] + workload.reach[1],
     )
 
 

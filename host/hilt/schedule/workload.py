@@ -26,7 +26,8 @@ class Conv2d:
 
     Pairs are (height, width). `input_dilation` is XLA's lhs_dilation: only every so many-th row and column of the
     input holds data and the others are zeros, as in a transposed convolution. A dense layer is a 1 x 1 convolution of
-    1 x 1 images. `name` is how the user calls it and does not make two workloads different.
+    1 x 1 images. `kernel` counts taps; `dilation` leaves rows and columns without a tap between them. `name` is how
+    the user calls it and does not make two workloads different.
     Raises WorkloadError if the shapes make no convolution.
     """
 
@@ -53,6 +54,8 @@ class Conv2d:
     products that are the bias. `skip` and `shifted_skip` also add a tensor like the output, multiplied by a power of
     two up to 2^6, or a higher one; `product_skip` and `product_shifted_skip` are the same with products.
     """
+    dilation: tuple[int, int] = (1, 1)
+    """Rows and columns of the input from one tap of the kernel to the next."""
 
     def __post_init__(self) -> None:
         for field in ("batch", "in_channels", "height", "width", "out_channels", "groups"):
@@ -61,17 +64,16 @@ class Conv2d:
             kernel, stride, padding = self.kernel[axis], self.stride[axis], self.padding[axis]
             size = (self.height, self.width)[axis]
             self._require(kernel >= 1 and stride >= 1, f"kernel and stride of {side} must be at least 1")
-            self._require(
-                self.input_dilation[axis] >= 1,
-                f"input dilation of {side} is {self.input_dilation[axis]}; it must be at least 1",
-            )
-            pad_end = self.pad_end[axis]
+            for name, gaps in (("input dilation", self.input_dilation), ("dilation", self.dilation)):
+                self._require(gaps[axis] >= 1, f"{name} of {side} is {gaps[axis]}; it must be at least 1")
+            pad_end, reach = self.pad_end[axis], self.reach[axis]
             self._require(min(padding, pad_end) >= 0, f"padding of {side} is {padding}; it must be at least 0")
-            self._require(
-                kernel <= size + padding + pad_end, f"the kernel's {side} {kernel} exceeds the padded input's"
-            )
+            self._require(reach <= size + padding + pad_end, f"the kernel's {side} {reach} exceeds the padded input's")
         if self.padding_end == self.padding:
             object.__setattr__(self, "padding_end", None)
+        if 1 in self.kernel:  # one tap has no next one
+            apart = (1 if taps == 1 else gap for taps, gap in zip(self.kernel, self.dilation, strict=True))
+            object.__setattr__(self, "dilation", tuple(apart))
         self._require(
             self.in_channels % self.groups == 0 and self.out_channels % self.groups == 0,
             f"{self.groups} groups do not divide {self.in_channels} and {self.out_channels} channels",
@@ -119,12 +121,18 @@ class Conv2d:
         return self.padding if self.padding_end is None else self.padding_end
 
     @property
+    def reach(self) -> tuple[int, int]:
+        """Rows and columns of the input from a window's first tap to its last, both included."""
+        high, wide = self.kernel
+        return (high - 1) * self.dilation[0] + 1, (wide - 1) * self.dilation[1] + 1
+
+    @property
     def out_height(self) -> int:
-        return (self.height + self.padding[0] + self.pad_end[0] - self.kernel[0]) // self.stride[0] + 1
+        return (self.height + self.padding[0] + self.pad_end[0] - self.reach[0]) // self.stride[0] + 1
 
     @property
     def out_width(self) -> int:
-        return (self.width + self.padding[1] + self.pad_end[1] - self.kernel[1]) // self.stride[1] + 1
+        return (self.width + self.padding[1] + self.pad_end[1] - self.reach[1]) // self.stride[1] + 1
 
     @property
     def macs(self) -> int:
@@ -165,11 +173,14 @@ class Conv2d:
         return replace(self, name="", bias=True, shift=8, clip=(0, 127))
 
     def to_dict(self) -> dict[str, object]:
-        """Plain values, for JSON; from_dict makes the same workload of them."""
+        """Plain values, for JSON; from_dict makes the same workload of them.
+
+        A dilation of one is left out, as in the records of hilt without dilations.
+        """
         return {"operator": "conv2d"} | {
             key: list(value) if isinstance(value, tuple) else value
             for key, value in asdict(self).items()
-            if value is not None
+            if value is not None and (key, value) != ("dilation", (1, 1))
         }
 
     @classmethod

@@ -40,6 +40,8 @@ def format_conv2d(workload: Conv2d) -> str:
         text += f",clip={workload.clip[0]}:{workload.clip[1]}"
     if workload.input_dilation != (1, 1):
         text += f",input_dilation={workload.input_dilation[0]}x{workload.input_dilation[1]}"
+    if workload.dilation != (1, 1):
+        text += f",d={workload.dilation[0]}x{workload.dilation[1]}"
     if workload.epilogue is not None:
         text += f",epilogue={workload.epilogue}"
     return text

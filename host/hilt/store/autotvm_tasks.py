@@ -40,8 +40,8 @@ def task_of(workload: Conv2d) -> str:
 def args_of(workload: Conv2d, parameters: VTAParameters) -> tuple[Any, ...]:
     """Return the task's arguments in VTA's layouts; channels and batch are padded to whole blocks.
 
-    Raises WorkloadError for grouped and transposed convolutions, other templates of TVM's, and for unequal padding,
-    which its template ignores.
+    Raises WorkloadError for grouped, transposed and dilated convolutions, which are none of its template, and for
+    unequal padding, which the template ignores.
     """
     require_template(workload)
     batch, block = parameters.batch, parameters.block
@@ -63,9 +63,14 @@ def args_of(workload: Conv2d, parameters: VTAParameters) -> tuple[Any, ...]:
 
 def require_template(workload: Conv2d) -> None:
     """Raise WorkloadError for a workload that TVM has no template for."""
-    if workload.groups != 1 or workload.input_dilation != (1, 1) or workload.padding_end is not None:
-        kind = "transposed" if workload.input_dilation != (1, 1) else "unevenly padded"
-        kind = "grouped" if workload.groups != 1 else kind
+    kinds = {
+        "grouped": workload.groups != 1,
+        "transposed": workload.input_dilation != (1, 1),
+        "dilated": workload.dilation != (1, 1),
+        "unevenly padded": workload.padding_end is not None,
+    }
+    kind = next((name for name, holds in kinds.items() if holds), None)
+    if kind:
         raise WorkloadError(f"workload {workload.name}: a {kind} convolution is no {CONV2D} of TVM's")
 
 

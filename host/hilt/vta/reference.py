@@ -13,6 +13,7 @@ def conv2d(
     *,
     stride: tuple[int, int] = (1, 1),
     padding: tuple[int, int] = (0, 0),
+    dilation: tuple[int, int] = (1, 1),
     groups: int = 1,
     shift: int = 0,
     clip: tuple[int, int] = (-128, 127),
@@ -23,7 +24,7 @@ def conv2d(
     ((sum + bias + added) >> shift, arithmetic) clipped to `clip`, limits included; `added` is (N, CO, OH, OW). Sums
     are int32 and wrap as the accumulator does. Exact. Raises ValueError where the shapes do not fit each other.
     """
-    sums = accumulate(data, weights, stride=stride, padding=padding, groups=groups)
+    sums = accumulate(data, weights, stride=stride, padding=padding, dilation=dilation, groups=groups)
     if bias is not None:
         if bias.shape != (weights.shape[0],):
             raise ValueError(f"a bias of shape {bias.shape} for {weights.shape[0]} output channels")
@@ -40,21 +41,23 @@ def accumulate(
     *,
     stride: tuple[int, int] = (1, 1),
     padding: tuple[int, int] = (0, 0),
+    dilation: tuple[int, int] = (1, 1),
     groups: int = 1,
 ) -> NDArray[np.int32]:
     """The int32 sums (N, CO, OH, OW) of conv2d, before bias, shift and clip."""
     images, in_channels, height, width = data.shape
-    out_channels, group_channels, kernel_height, kernel_width = weights.shape
+    out_channels, group_channels, *kernel = weights.shape
+    high, wide = ((taps - 1) * gap + 1 for taps, gap in zip(kernel, dilation, strict=True))
     if in_channels != group_channels * groups or out_channels % groups:
         raise ValueError(f"data {data.shape} and weights {weights.shape} do not make a convolution of {groups} groups")
-    out_height = (height + 2 * padding[0] - kernel_height) // stride[0] + 1
-    out_width = (width + 2 * padding[1] - kernel_width) // stride[1] + 1
+    out_height = (height + 2 * padding[0] - high) // stride[0] + 1
+    out_width = (width + 2 * padding[1] - wide) // stride[1] + 1
     if out_height < 1 or out_width < 1:
-        raise ValueError(f"a kernel of {kernel_height}x{kernel_width} is larger than the padded input of {data.shape}")
+        raise ValueError(f"a kernel of {high}x{wide} is larger than the padded input of {data.shape}")
 
     padded = np.pad(data, ((0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, (kernel_height, kernel_width), axis=(2, 3))
-    windows = windows[:, :, :: stride[0], :: stride[1]][:, :, :out_height, :out_width]
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (high, wide), axis=(2, 3))
+    windows = windows[:, :, :: stride[0], :: stride[1], :: dilation[0], :: dilation[1]][:, :, :out_height, :out_width]
     sums = np.empty((images, groups, out_channels // groups, out_height * out_width), dtype=np.int32)
     for group in range(groups):
         mine = windows[:, group * group_channels : (group + 1) * group_channels]

@@ -25,9 +25,10 @@ def accepted(workload: Conv2d, accelerator: Accelerator, count: int, seed: int) 
 
 @st.composite
 def small_convolutions(draw: st.DrawFn) -> Conv2d:
-    """Any kernel, stride and padding (the same on both sides or not), channels and batch that fill blocks in part, bias
-    or not."""
+    """Any kernel, dilation, stride and padding (the same on both sides or not), channels and batch that fill blocks in
+    part, bias or not."""
     kernel = (draw(st.integers(1, 5)), draw(st.integers(1, 4)))
+    dilation = (draw(st.integers(1, 3)), draw(st.integers(1, 3)))
     padding = tuple(draw(st.integers(0, side + 1)) for side in kernel)
     pad_end = draw(st.none() | st.tuples(*(st.integers(0, side + 1) for side in kernel)))
     low = draw(st.integers(-128, 0))
@@ -35,13 +36,14 @@ def small_convolutions(draw: st.DrawFn) -> Conv2d:
         name="small",
         batch=draw(st.integers(1, 6)),
         in_channels=draw(st.integers(1, 70)),
-        height=draw(st.integers(kernel[0], 13)),
-        width=draw(st.integers(kernel[1], 13)),
+        height=draw(st.integers((kernel[0] - 1) * dilation[0] + 1, 13)),
+        width=draw(st.integers((kernel[1] - 1) * dilation[1] + 1, 13)),
         out_channels=draw(st.integers(1, 70)),
         kernel=kernel,
         stride=(draw(st.integers(1, 3)), draw(st.integers(1, 3))),
         padding=(padding[0], padding[1]),
         padding_end=pad_end,
+        dilation=dilation,
         bias=draw(st.booleans()),
         shift=draw(st.integers(0, 12)),
         clip=(low, draw(st.integers(low, 127))),

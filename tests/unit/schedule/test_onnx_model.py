@@ -69,6 +69,15 @@ def test_padding(tmp_path: Path, attributes: dict[str, Any], expected: tuple[int
     assert (workload.batch, workload.in_channels, workload.height, workload.width) == (2, 32, 9, 11)
 
 
+@pytest.mark.parametrize(("padding", "added"), [({"pads": [2, 2, 2, 2]}, 4), ({"auto_pad": "SAME_UPPER"}, 4)])
+def test_a_dilated_convolution(tmp_path: Path, padding: dict[str, Any], added: int) -> None:
+    graph = Graph()
+    layer = only(tmp_path, graph, graph.conv("data", 32, 48, 3, dilations=[2, 2], **padding), 1, 32, 9, 11)
+    workload = load_workload(layer.workload)
+    assert workload.dilation == (2, 2) and workload.padding[0] + workload.pad_end[0] == added
+    assert (workload.out_height, workload.out_width) == (9, 11)
+
+
 def test_bias_makes_another_layer(tmp_path: Path) -> None:
     graph = Graph()
     data = graph.conv("data", 32, 32, 3)
@@ -97,7 +106,6 @@ def test_products(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("attributes", "shape", "words"),
     [
-        ({"dilations": [2, 2]}, (1, 32, 9, 9), "dilation 2x2"),
         ({}, (1, 32, "H", "W"), "'data' is not known"),
         ({}, (0, 32, 9, 9), "'data' is not known"),
         ({"pads": "abcd"}, (1, 32, 9, 9), "its pads are b'abcd', not 4 whole numbers"),

@@ -6,6 +6,7 @@ import pytest
 
 from hilt.schedule import Conv2d, WorkloadError, load_workload, workload_names
 from hilt.schedule.workload import EPILOGUES, is_dense
+from hilt.schedule.workload_syntax import format_workload
 
 
 def test_sizes_and_work_of_a_known_layer() -> None:
@@ -20,6 +21,19 @@ def test_the_whole_catalogue_loads() -> None:
     assert len([name for name in names if name.startswith("deepbench.")]) == 13
     for name in names:
         assert load_workload(name).name == name
+
+
+def test_a_dilation_moves_taps_apart() -> None:
+    text = "conv2d:n=1,ci=16,h=20,w=9,co=16,k=3x3,s=1x1,p=4x0,d=4x2"
+    layer = load_workload(text)
+    assert (layer.reach, layer.out_height, layer.out_width) == ((9, 5), 20, 5)
+    assert layer.macs == 16 * 16 * 9 * 20 * 5 and format_workload(layer) == text
+    assert Conv2d.from_dict(json.loads(json.dumps(layer.to_dict()))) == layer
+    assert "dilation" not in replace(layer, dilation=(1, 1)).to_dict()
+    alone = load_workload("conv2d:n=1,ci=16,h=20,w=9,co=16,k=1x3,d=4x2")
+    assert alone.dilation == (1, 2)  # a tap without a next one
+    with pytest.raises(WorkloadError, match="'d=2' is none of"):
+        load_workload("conv2d_transpose:n=1,ci=16,h=4,w=4,co=16,k=3x3,d=2")
 
 
 def test_a_workload_spelled_out_is_the_one_named() -> None:
@@ -97,6 +111,8 @@ def test_sizes_of_an_uneven_convolution() -> None:
         ({"padding_end": (-1, 0)}, "padding of height is 1"),
         ({"kernel": (13, 2)}, "the kernel's height 13 exceeds the padded input's"),
         ({"kernel": (3, 12)}, "the kernel's width 12 exceeds the padded input's"),
+        ({"dilation": (1, 0)}, "dilation of width is 0; it must be at least 1"),
+        ({"dilation": (6, 1)}, "the kernel's height 13 exceeds the padded input's"),
         ({"groups": 3}, "3 groups do not divide 32 and 48 channels"),
         ({"in_channels": 33}, "2 groups do not divide 33 and 48 channels"),
         ({"out_channels": 33}, "2 groups do not divide 32 and 33 channels"),
@@ -120,6 +136,7 @@ def test_shapes_that_make_no_convolution_are_refused(changes: dict[str, Any], me
     "changes",
     [
         {"kernel": (12, 11), "stride": (1, 1)},
+        {"dilation": (5, 10)},
         {"shift": 0},
         {"shift": 15},
         {"clip": (-128, 127)},

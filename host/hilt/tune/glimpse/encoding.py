@@ -125,7 +125,7 @@ class KnobSpace:
             extents[slot] = max(self.space.knobs[knob].values)
         numeric, extent = numbers[:, :_ORDER], extents[:_ORDER]
         rows, columns = (
-            (numbers[:, slot] - 1) * self.workload.stride[axis] + self.workload.kernel[axis]
+            (numbers[:, slot] - 1) * self.workload.stride[axis] + self.workload.reach[axis]
             for axis, slot in enumerate((SLOTS.index("height"), SLOTS.index("width")))
         )
         return np.concatenate(
