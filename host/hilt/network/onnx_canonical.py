@@ -17,10 +17,11 @@ from hilt.network.onnx_functions_of_cuts import functions_before_cuts
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode, infer_shapes, new_constant, reshape_node
 from hilt.network.onnx_layouts import cancel_layouts
 from hilt.network.onnx_look_up import fold_into_tables, look_up_one_hot
-from hilt.network.onnx_means import means_by_powers
+from hilt.network.onnx_means import means_by_powers, pool_means
 from hilt.network.onnx_meeting_turns import cancel_meeting_turns
 from hilt.network.onnx_phases import filter_by_phases
 from hilt.network.onnx_products import plain_product
+from hilt.network.onnx_repeated import repeat_addends
 from hilt.network.onnx_sinking import move_reshapes_back
 from hilt.network.onnx_slices import part_joined
 from hilt.network.onnx_transposed import activate_before_shuffle, lower_transposed
@@ -39,9 +40,9 @@ def canonicalise(graph: OnnxGraph) -> None:
 
     Afterwards: convolutions and pools are two-dimensional with pads; a matrix product with constant weights is a Gemm
     with weights (N, K) and a bias by channel, or a Gather if it is of one-hot rows; strided ConvTranspose is a
-    convolution and DepthToSpace; Flatten, Squeeze and Unsqueeze are Reshape; Split is Slice; means over the image are
-    GlobalAveragePool, or an AveragePool of 2^k elements where constant weights read them; batch norms are folded; Pad
-    and Resize are of all axes.
+    convolution and DepthToSpace; Flatten, Squeeze and Unsqueeze are Reshape; Split is Slice; means over the image,
+    its rows or its columns are pools, of 2^k elements where constant weights read them; both operands of a sum of
+    images are of one size; batch norms are folded; Pad and Resize are of all axes.
     """
     fold_affine(graph, ("ConvTranspose",))  # once it is lowered, a DepthToSpace stands between
     for rewrite in (
@@ -50,7 +51,7 @@ def canonicalise(graph: OnnxGraph) -> None:
         _nested_joins,
         _squares,
         plain_product,
-        _means,
+        pool_means,
         _flat_windows,
         _pads,
         filter_by_phases,
@@ -71,7 +72,7 @@ def canonicalise(graph: OnnxGraph) -> None:
     turn_before_joining(graph)
     activate_before_shuffle(graph)
     cancel_layouts(graph)
-    _each_node(graph, _means)  # a mean over the image may show only now
+    _each_node(graph, pool_means)  # a mean over the image may show only now
     move_reshapes_back(graph)
     fold_into_tables(graph)
     fold_affine(graph)
@@ -80,6 +81,7 @@ def canonicalise(graph: OnnxGraph) -> None:
     _sums_of_squares(graph)
     cancel_meeting_turns(graph)
     _each_node(graph, _adjacent_reshapes)
+    _each_node(graph, repeat_addends)
     graph.remove_unused()
     means_by_powers(graph)
     graph.name_apart()
@@ -177,22 +179,6 @@ def _sums_of_squares(graph: OnnxGraph) -> None:
             attributes["axes"] = axes.tolist()
             node.inputs.pop()
     graph.remove_unused()
-
-
-def _means(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
-    """Make a mean over height and width a GlobalAveragePool."""
-    if node.op != "ReduceMean" or len(graph.shape(node.inputs[0])) != 4:
-        return None
-    axes = node.attributes.get("axes")
-    if axes is None and len(node.inputs) > 1:
-        axes = graph.constants.get(node.inputs[1], np.zeros(0)).tolist()
-    if axes is None or sorted(int(axis) % 4 for axis in axes) != [2, 3]:
-        return None
-    pooled = graph.unique(f"{node.name}.pooled")
-    graph.shapes[pooled], graph.dtypes[pooled] = (*graph.shape(node.inputs[0])[:2], 1, 1), "float32"
-    pool = OnnxNode(node.name, "GlobalAveragePool", [node.inputs[0]], [pooled])
-    result = graph.shape(node.outputs[0])
-    return [pool, reshape_node(graph, f"{node.name}.shape", pooled, node.outputs[0], result)]
 
 
 def _flat_windows(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:

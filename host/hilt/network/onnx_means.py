@@ -1,4 +1,4 @@
-"""Means over whole images whose divisor becomes a power of two, which VTA shifts by.
+"""Means over images as pools whose divisor becomes a power of two, which VTA shifts by.
 
 The mean of n elements is 2^k / n times their sum over 2^k. Where constant weights follow, the factor goes into them:
 exact in floats, and the sum and its shift are exact in integers.
@@ -11,21 +11,44 @@ from typing import Any
 
 import numpy as np
 
-from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant, reshape_node
 
 _LAYERS = ("Conv", "Gemm")
 _PASSED = ("Reshape", "Relu", "Identity")
 """Operators that a positive factor passes through."""
 
 
+def pool_means(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
+    """Return a mean over height, width or both of (N, C, H, W) as a pool, and a Reshape if it drops the axes."""
+    if node.op != "ReduceMean" or len(graph.shape(node.inputs[0])) != 4:
+        return None
+    axes = node.attributes.get("axes")
+    if axes is None and len(node.inputs) > 1:
+        axes = graph.constants.get(node.inputs[1], np.zeros(0)).tolist()
+    over = sorted(int(axis) % 4 for axis in axes or ())
+    if over not in ([2], [3], [2, 3]):
+        return None
+    shape, result = graph.shape(node.inputs[0]), graph.shape(node.outputs[0])
+    made = tuple(1 if axis in over else size for axis, size in enumerate(shape))
+    window = [shape[axis] if axis in over else 1 for axis in (2, 3)]
+    attributes = {} if len(over) == 2 else {"kernel_shape": window, "strides": [1, 1], "pads": [0] * 4}
+    operator = "AveragePool" if attributes else "GlobalAveragePool"
+    if made == result:
+        return [OnnxNode(node.name, operator, [node.inputs[0]], list(node.outputs), attributes)]
+    pooled = graph.unique(f"{node.name}.pooled")
+    graph.shapes[pooled], graph.dtypes[pooled] = made, "float32"
+    pool = OnnxNode(node.name, operator, [node.inputs[0]], [pooled], attributes)
+    return [pool, reshape_node(graph, f"{node.name}.shape", pooled, node.outputs[0], result)]
+
+
 def means_by_powers(graph: OnnxGraph) -> None:
-    """Rewrite in place each mean of an image that constant weights alone read.
+    """Rewrite in place each mean of an image, of its rows or of its columns that constant weights alone read.
 
     It becomes an AveragePool whose window is padded behind to powers of two; the pads count.
     """
     consumers = graph.consumers()
     for node in graph.nodes:
-        size = _size(graph, node)
+        size = _window(graph, node)
         if size is None or not math.prod(size) & (math.prod(size) - 1):
             continue
         layers = _layers_behind(graph, node.outputs[0], consumers)
@@ -45,16 +68,19 @@ def means_by_powers(graph: OnnxGraph) -> None:
             layer.inputs[1] = new_constant(graph, f"{layer.name}.mean", weights.astype(np.float32))
 
 
-def _size(graph: OnnxGraph, node: OnnxNode) -> tuple[int, ...] | None:
-    """Return height and width of the image that a node takes the mean of; None if it takes no such mean."""
+def _window(graph: OnnxGraph, node: OnnxNode) -> tuple[int, ...] | None:
+    """Return the window of a mean: along each axis it is the whole image, or one. None for another node."""
     if node.domain or node.op not in ("GlobalAveragePool", "AveragePool") or len(graph.shape(node.inputs[0])) != 4:
         return None
     size = tuple(graph.shape(node.inputs[0])[2:])
     if node.op == "GlobalAveragePool":
         return size
     attributes: dict[str, Any] = node.attributes
-    whole = tuple(attributes.get("kernel_shape", ())) == size and not max(attributes.get("pads", [0]))
-    return size if whole and attributes.get("auto_pad", "NOTSET") == "NOTSET" else None
+    window = tuple(attributes["kernel_shape"])
+    steps = zip(window, size, attributes.get("strides", (1, 1)), strict=True)
+    whole = all(taps == length or taps == step == 1 for taps, length, step in steps)
+    plain = not max(attributes.get("pads", [0])) and attributes.get("auto_pad", "NOTSET") == "NOTSET"
+    return window if whole and plain else None
 
 
 def _layers_behind(graph: OnnxGraph, name: str, consumers: dict[str, list[OnnxNode]]) -> list[OnnxNode]:

@@ -193,6 +193,25 @@ def transposed_in_one_dimension() -> Any:
     return model_of(nodes, {"x": (1, 4, 10)}, {"w": n(16, 4, 3), "t": n(16, 8, 4)})
 
 
+def broadcast_residuals() -> Any:
+    """Means of columns go through dilated layers along time and are added to every column, as in BC-ResNet."""
+    n = numbers(9)
+    nodes = [
+        node("Conv", ["x", "w"], ["a"], pads=[1] * 4),
+        node("ReduceMean", ["a"], ["m"], axes=[3]),
+        node("Conv", ["m", "d"], ["e"], group=16, pads=[2, 0, 2, 0], dilations=[2, 1]),
+        node("Conv", ["e", "p"], ["f"]),
+        node("Relu", ["f"], ["g"]),
+        node("Add", ["a", "g"], ["s"]),
+        node("Relu", ["s"], ["r"]),
+        node("GlobalAveragePool", ["r"], ["k"]),
+        node("Conv", ["k", "q"], ["t"]),
+        node("Add", ["t", "r"], ["y"]),
+    ]
+    constants = {"w": n(16, 3, 3, 3), "d": n(16, 1, 3, 1), "p": n(16, 16, 1, 1), "q": n(16, 16, 1, 1)}
+    return model_of(nodes, {"x": (1, 3, 11, 10)}, constants)
+
+
 def scales_by_block_opset_21() -> Any:
     """Weights whose scales change along the sum, ten to a block, the last one smaller."""
     random = _random(12)
@@ -220,6 +239,11 @@ MODELS = [
 @pytest.mark.parametrize("make", MODELS, ids=lambda make: make.__name__)
 def test_a_model_runs_as_its_reference(make: Callable[[], Any]) -> None:
     assert "conv2d" in runs_as_its_reference(make())
+
+
+def test_broadcast_residuals_leave_neither_vta_nor_the_integers() -> None:
+    operators = runs_as_its_reference(broadcast_residuals())
+    assert {"average_pool", "upsample", "add"} <= operators and "ReduceMean" not in operators
 
 
 def test_an_open_batch_and_size_are_given() -> None:
