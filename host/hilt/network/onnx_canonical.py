@@ -25,6 +25,7 @@ from hilt.network.onnx_repeated import repeat_addends
 from hilt.network.onnx_sinking import move_reshapes_back
 from hilt.network.onnx_slices import part_joined
 from hilt.network.onnx_transposed import activate_before_shuffle, lower_transposed
+from hilt.network.onnx_turned_products import turn_products
 from hilt_runtime.operators_window import pads_of
 
 _MOST_PADS = 15
@@ -71,6 +72,7 @@ def canonicalise(graph: OnnxGraph) -> None:
     functions_before_cuts(graph)
     turn_before_joining(graph)
     activate_before_shuffle(graph)
+    turn_products(graph)
     cancel_layouts(graph)
     _each_node(graph, pool_means)  # a mean over the image may show only now
     move_reshapes_back(graph)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.schedule.operand_spans import operand_spans
-from hilt.vta.isa import MemoryType, Opcode
+from hilt.vta.isa import MemoryType, Opcode, multiplies
 
 _LOAD, _FINISH = int(Opcode.LOAD), int(Opcode.FINISH)
 _STORE_CYCLES = 512
@@ -75,9 +75,9 @@ def with_relays_apart(records: Records) -> tuple[Records, NDArray[np.int64]]:
 
     A reset that pushes a token is not folded into the GEMM behind it, and clears its accumulators itself. A LOAD of
     micro-ops or accumulators passes a token on when its data is there. A GEMM of nothing takes two cycles. `records`
-    (n,) have tokens.
+    (n,) have tokens. A window GEMM that resets also reads: its token means that its operands are free, and stays.
     """
-    resets = (records["opcode"] == Opcode.GEMM) & (records["reset"] == 1)
+    resets = (records["opcode"] == Opcode.GEMM) & (records["reset"] == 1) & ~multiplies(records)
     passes = (resets | (records["opcode"] == Opcode.LOAD)) & (records["push_prev"] == 1)
     places = np.flatnonzero(passes)
     relays = np.zeros(len(places), dtype=records.dtype)
@@ -201,8 +201,8 @@ class _Scheduler:
             (spans[name], self.writer[kind], self.reader[kind])
             for name, kind in (("src", MemoryType.INP), ("wgt", MemoryType.WGT))
         ]
-        gemms, operations = records["opcode"] == Opcode.GEMM, records["opcode"] == Opcode.ALU
-        self.multiplies = (gemms & ((records["window"] != 0) | (records["reset"] == 0))).tolist()
+        operations = records["opcode"] == Opcode.ALU
+        self.multiplies = multiplies(records).tolist()
         self.passes_on = (~operations | (records["use_imm"] == 0)).tolist()
         turns = records["iter_out"].astype(np.int64) * records["iter_in"]
         self.issues = ((records["uop_end"].astype(np.int64) - records["uop_bgn"]) * turns).tolist()

@@ -21,10 +21,10 @@ def normal(*shape: int) -> Array:
     return np.random.default_rng(len(shape) + sum(shape)).normal(0, 1, shape).astype(np.float32)
 
 
-def same(nodes: list[Any], constants: dict[str, Array], shape: tuple[int, ...] = SHAPE, opset: int = 17) -> Counter[str]:
+def same(nodes: list[Any], constants: dict[str, Array], opset: int = 17) -> Counter[str]:
     """Assert that the canonical form computes as the model does; return how often it has each operator."""
-    model = model_of(nodes, {"x": shape}, constants, opset=opset)
-    graph, feeds = canonical(model), {"x": normal(*shape)}
+    model = model_of(nodes, {"x": SHAPE}, constants, opset=opset)
+    graph, feeds = canonical(model), {"x": normal(*SHAPE)}
     (given,) = Runner(graph, graph.outputs).run(feeds).values()
     np.testing.assert_allclose(given, run_float(model, feeds)[0], rtol=1e-4, atol=1e-5)
     return Counter(each.op for each in graph.nodes)

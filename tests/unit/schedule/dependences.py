@@ -43,15 +43,28 @@ class Decoded:
 
     def __init__(self, program: Program, accelerator: Accelerator) -> None:
         self.records = decode(program.instructions, accelerator)
-        self.uops = decode_uops(program.uops, accelerator)
+        self.all_uops = decode_uops(program.uops, accelerator)
+        self.uops = self.all_uops.copy()
+        """As they lie on chip, where LOADs of micro-ops were met; a program without several loads all at once."""
+
+    def load_uops(self, record: np.void) -> None:
+        first, source, size = (int(record[name]) for name in ("sram_base", "dram_base", "x_size"))
+        self.uops = np.concatenate((self.uops, np.zeros(max(first + size - len(self.uops), 0), self.uops.dtype)))
+        self.uops[first : first + size] = self.all_uops[source : source + size]
 
     def touched(self, record: np.void) -> Touched:
         """Return the indices that the instruction touches, in the order of execution, one entry a micro-op."""
         uops = self.uops[int(record["uop_bgn"]) : int(record["uop_end"])]
+        window, turns = bool(record["window"]), {"out": int(record["iter_out"]), "in": int(record["iter_in"])}
         indices = {}
         for name in ("dst", "src", "wgt"):
-            outer = np.arange(int(record["iter_out"])) * int(record[f"{name}_factor_out"])
-            inner = np.arange(int(record["iter_in"])) * int(record[f"{name}_factor_in"])
+            counted = {loop: np.arange(turns[loop]) for loop in turns}
+            if window and name == "dst":  # the weights' factors are the rows and columns that are read alone
+                counted = {loop: np.arange(int(record[f"wgt_factor_{loop}"]), turns[loop]) for loop in turns}
+            steps = {loop: int(record[f"{name}_factor_{loop}"]) for loop in turns}
+            if window and name == "wgt":
+                steps = dict.fromkeys(steps, 0)
+            outer, inner = (counted[loop] * steps[loop] for loop in ("out", "in"))
             fields = uops[name].astype(np.int64)
             indices[name] = (outer[:, None, None] + inner[None, :, None] + fields[None, None, :]).ravel()
         return Touched(**indices)
@@ -61,8 +74,9 @@ def check_order(program: Program, accelerator: Accelerator) -> None:
     """Check happens-before by vector clocks.
 
     Raises:
-        AssertionError: Two stages touch an element unordered; an element is read but never written; a token is left
-        over or comes from a later instruction; or FINISH does not come after everything.
+        AssertionError: Two stages touch an element unordered; an element is read but never written, or from memory
+        before it is stored; a token is left over or comes from a later instruction; or FINISH does not come after
+        everything.
     """
     decoded = Decoded(program, accelerator)
     parameters = accelerator.parameters
@@ -73,6 +87,7 @@ def check_order(program: Program, accelerator: Accelerator) -> None:
     written = {"inp": np.full(parameters.inp_depth, -1), "wgt": np.full(parameters.wgt_depth, -1)}
     read = {"inp": np.full(parameters.inp_depth, -1), "wgt": np.full(parameters.wgt_depth, -1)}
     out_written, out_read = np.full(parameters.acc_depth, -1), np.full(parameters.acc_depth, -1)
+    memory = _Stores(program)
     acc_valid = np.zeros(parameters.acc_depth, dtype=bool)
     cache: dict[bytes, Touched] = {}
     for number, record in enumerate(decoded.records):
@@ -91,26 +106,31 @@ def check_order(program: Program, accelerator: Accelerator) -> None:
             name = "inp" if record["memory_type"] == MemoryType.INP else "wgt"
             assert box.stop <= len(read[name]), f"instruction {number} loads past {name}"
             assert np.all(read[name][box] <= clock[COMPUTE]), f"instruction {number} overwrites {name} in use"
+            assert memory.last(number, record) <= clock[STORE], f"instruction {number} loads before it is stored"
             written[name][box] = now
         elif stage == STORE:
             assert np.all(out_written[box] >= 0), f"instruction {number} stores what was not computed"
             assert np.all(out_written[box] <= clock[COMPUTE]), f"instruction {number} stores too early"
             out_read[box] = now
+            memory.store(number, record, now)
         elif record["opcode"] == Opcode.LOAD:
             if record["memory_type"] == MemoryType.ACC:
                 acc_valid[box] = True
+            elif record["memory_type"] == MemoryType.UOP:
+                decoded.load_uops(record)
+                cache.clear()
         elif record["opcode"] in (Opcode.GEMM, Opcode.ALU):
             key = record.tobytes()[20:]  # the fields that decide the touched indices: opcode and tokens come first
             touched = cache.get(key) or cache.setdefault(key, decoded.touched(record))
             assert np.all(out_read[touched.dst] <= clock[STORE]), f"instruction {number} overwrites out unstored"
             if record["reset"]:
                 acc_valid[touched.dst] = True
-            elif record["opcode"] == Opcode.GEMM:
+            if record["opcode"] == Opcode.GEMM and (record["window"] or not record["reset"]):
                 for name, indices in (("inp", touched.src), ("wgt", touched.wgt)):
                     assert np.all(written[name][indices] >= 0), f"instruction {number} reads unwritten {name}"
                     assert np.all(written[name][indices] <= clock[LOAD]), f"instruction {number} reads {name} too early"
                     read[name][indices] = now
-            elif not record["use_imm"]:
+            elif record["opcode"] == Opcode.ALU and not record["use_imm"]:
                 assert np.all(acc_valid[touched.src]), f"instruction {number} reads unwritten acc"
             assert np.all(acc_valid[touched.dst]), f"instruction {number} adds to unwritten acc"
             out_written[touched.dst] = now
@@ -121,6 +141,33 @@ def check_order(program: Program, accelerator: Accelerator) -> None:
     assert decoded.records["opcode"][-1] == Opcode.FINISH
     stages = [stage_of(record) for record in decoded.records]
     assert clocks[COMPUTE][STORE] == stages.count(STORE) - 1, "FINISH does not wait for the last store"
+
+
+class _Stores:
+    """Knows the last STORE of each element of each buffer, as the store stage counts."""
+
+    def __init__(self, program: Program) -> None:
+        self._buffer = {
+            int(place): (each.name, each.element_bytes) for each in program.buffers for place in each.instructions
+        }
+        self._sizes = {buffer.name: buffer.bytes for buffer in program.buffers}
+        self._stored: dict[str, NDArray[np.int64]] = {}
+
+    def store(self, number: int, record: np.void, now: int) -> None:
+        name, places = self._bytes(number, record)
+        if name:
+            self._stored.setdefault(name, np.full(self._sizes[name], -1))[places] = now
+
+    def last(self, number: int, record: np.void) -> int:
+        """Return the last STORE of the data of a LOAD; -1 for none."""
+        name, places = self._bytes(number, record)
+        return int(self._stored[name][places].max(initial=-1)) if name in self._stored else -1
+
+    def _bytes(self, number: int, record: np.void) -> tuple[str, NDArray[np.int64]]:
+        name, size = self._buffer.get(number, ("", 1))
+        rows = int(record["dram_base"]) + int(record["x_stride"]) * np.arange(int(record["y_size"]))
+        elements = (rows[:, None] + np.arange(int(record["x_size"]))).ravel()
+        return name, (elements[:, None] * size + np.arange(size)).ravel()
 
 
 def drains(program: Program, accelerator: Accelerator, queue_depth: int) -> bool:
