@@ -45,6 +45,7 @@ def canonicalise(graph: OnnxGraph) -> None:
     its rows or its columns are pools, of 2^k elements where constant weights read them; both operands of a sum of
     images are of one size; batch norms are folded; Pad and Resize are of all axes.
     """
+    turn_products(graph)
     fold_affine(graph, ("ConvTranspose",))  # once it is lowered, a DepthToSpace stands between
     for rewrite in (
         _reshapes,
@@ -64,6 +65,15 @@ def canonicalise(graph: OnnxGraph) -> None:
     ):
         _each_node(graph, rewrite)
         infer_shapes(graph)
+    _rearrange(graph)
+    graph.remove_unused()
+    means_by_powers(graph)
+    graph.name_apart()
+    infer_shapes(graph)
+
+
+def _rearrange(graph: OnnxGraph) -> None:
+    """Move functions, cuts and layouts to where layers take them in, or where they cancel each other."""
     look_up_one_hot(graph)
     part_joined(graph)
     cut_before_joining(graph)
@@ -72,7 +82,6 @@ def canonicalise(graph: OnnxGraph) -> None:
     functions_before_cuts(graph)
     turn_before_joining(graph)
     activate_before_shuffle(graph)
-    turn_products(graph)
     cancel_layouts(graph)
     _each_node(graph, pool_means)  # a mean over the image may show only now
     move_reshapes_back(graph)
@@ -84,10 +93,6 @@ def canonicalise(graph: OnnxGraph) -> None:
     cancel_meeting_turns(graph)
     _each_node(graph, _adjacent_reshapes)
     _each_node(graph, repeat_addends)
-    graph.remove_unused()
-    means_by_powers(graph)
-    graph.name_apart()
-    infer_shapes(graph)
 
 
 def _each_node(graph: OnnxGraph, rewrite: Callable[[OnnxGraph, OnnxNode], list[OnnxNode] | None]) -> None:

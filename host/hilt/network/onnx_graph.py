@@ -187,6 +187,15 @@ def reshape_node(graph: OnnxGraph, name: str, source: str, result: str, shape: t
     return OnnxNode(name, "Reshape", [source, constant], [result])
 
 
+def reduced_axes(graph: OnnxGraph, node: OnnxNode) -> list[int] | None:
+    """Return the axes of a reduction, none of them negative; None for all axes, or axes that are computed."""
+    axes = node.attributes.get("axes")
+    if axes is None and len(node.inputs) > 1 and node.inputs[1] in graph.constants:
+        axes = graph.constants[node.inputs[1]].tolist()
+    rank = len(graph.shape(node.inputs[0]))
+    return None if axes is None else sorted(int(axis) % rank for axis in axes)
+
+
 def load_graph(path: Path, *, weights: bool = True) -> OnnxGraph:
     """Read a model. Shapes are those in the file; model-local functions are inlined.
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.elementwise import BINARY, UNARY
-from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant, reshape_node
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant, reduced_axes, reshape_node
 
 LAST = [0, 2, 3, 1]
 """Channels first to channels last: axis a of the result is axis LAST[a] of the source."""
@@ -103,10 +103,7 @@ def _joined(graph: OnnxGraph, node: OnnxNode, producers: dict[str, OnnxNode]) ->
 
 def _mean(graph: OnnxGraph, node: OnnxNode, source: str) -> list[OnnxNode] | None:
     """Return the mean over height and width of the tensor with channels first."""
-    axes = node.attributes.get("axes")
-    if axes is None and len(node.inputs) > 1 and node.inputs[1] in graph.constants:
-        axes = graph.constants[node.inputs[1]].tolist()
-    if axes is None or not source or len(graph.shape(source)) != 4 or sorted(axis % 4 for axis in axes) != [1, 2]:
+    if not source or len(graph.shape(source)) != 4 or reduced_axes(graph, node) != [1, 2]:
         return None
     inputs, attributes = [source], {**node.attributes, "axes": [2, 3]}
     if "axes" not in node.attributes:

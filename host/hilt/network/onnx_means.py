@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant, reshape_node
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant, reduced_axes, reshape_node
 
 _LAYERS = ("Conv", "Gemm")
 _PASSED = ("Reshape", "Relu", "Identity")
@@ -22,22 +22,20 @@ def pool_means(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
     """Return a mean over height, width or both of (N, C, H, W) as a pool, and a Reshape if it drops the axes."""
     if node.op != "ReduceMean" or len(graph.shape(node.inputs[0])) != 4:
         return None
-    axes = node.attributes.get("axes")
-    if axes is None and len(node.inputs) > 1:
-        axes = graph.constants.get(node.inputs[1], np.zeros(0)).tolist()
-    over = sorted(int(axis) % 4 for axis in axes or ())
+    over = reduced_axes(graph, node)
     if over not in ([2], [3], [2, 3]):
         return None
     shape, result = graph.shape(node.inputs[0]), graph.shape(node.outputs[0])
-    made = tuple(1 if axis in over else size for axis, size in enumerate(shape))
     window = [shape[axis] if axis in over else 1 for axis in (2, 3)]
-    attributes = {} if len(over) == 2 else {"kernel_shape": window, "strides": [1, 1], "pads": [0] * 4}
-    operator = "AveragePool" if attributes else "GlobalAveragePool"
-    if made == result:
-        return [OnnxNode(node.name, operator, [node.inputs[0]], list(node.outputs), attributes)]
+    pool = OnnxNode(node.name, "GlobalAveragePool", [node.inputs[0]], list(node.outputs))
+    if len(over) == 1:
+        pool.op, pool.attributes = "AveragePool", {"kernel_shape": window, "strides": [1, 1], "pads": [0] * 4}
+    if len(result) == len(shape):
+        return [pool]
     pooled = graph.unique(f"{node.name}.pooled")
-    graph.shapes[pooled], graph.dtypes[pooled] = made, "float32"
-    pool = OnnxNode(node.name, operator, [node.inputs[0]], [pooled], attributes)
+    sides = (size // taps for size, taps in zip(shape[2:], window, strict=True))
+    graph.shapes[pooled], graph.dtypes[pooled] = (*shape[:2], *sides), "float32"
+    pool.outputs = [pooled]
     return [pool, reshape_node(graph, f"{node.name}.shape", pooled, node.outputs[0], result)]
 
 

@@ -18,25 +18,31 @@ _PASSED = UNARY | BINARY | {"AveragePool", "GlobalAveragePool", "MaxPool", "Resi
 
 def repeat_addends(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
     """Return a Resize and an Add for a sum of two results of convolutions (N, C, H, W), of which one is smaller."""
-    if node.op != "Add" or any(name in graph.constants for name in node.inputs):
+    source = _smaller(graph, node)
+    if not source:
         return None
-    result, shapes = graph.shape(node.outputs[0]), [graph.shape(name) for name in node.inputs]
-    small = [place for place, shape in enumerate(shapes) if shape != result]
-    if len(small) != 1 or len(result) != 4 or shapes[small[0]][:2] != result[:2]:
-        return None
-    producers = graph.producers()
-    if not all(_is_of_images(name, producers) for name in node.inputs):
-        return None
-    source = node.inputs[small[0]]
+    result = graph.shape(node.outputs[0])
     repeated = graph.unique(f"{node.name}.repeated")
     graph.shapes[repeated], graph.dtypes[repeated] = result, "float32"
     sizes = new_constant(graph, f"{node.name}.sizes", np.array(result, np.int64))
     attributes = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
-    inputs = [repeated if place in small else name for place, name in enumerate(node.inputs)]
+    inputs = [repeated if name == source else name for name in node.inputs]
     return [
         OnnxNode(f"{node.name}.repeat", "Resize", [source, "", "", sizes], [repeated], attributes),
         OnnxNode(node.name, "Add", inputs, list(node.outputs)),
     ]
+
+
+def _smaller(graph: OnnxGraph, node: OnnxNode) -> str:
+    """Return the smaller addend of such a sum; "" for any other node."""
+    producers = graph.producers() if node.op == "Add" else {}
+    if not all(_is_of_images(name, producers) for name in node.inputs):
+        return ""
+    result = graph.shape(node.outputs[0])
+    small = [name for name in node.inputs if graph.shape(name) != result]
+    if len(small) != 1 or len(result) != 4 or graph.shape(small[0])[:2] != result[:2]:
+        return ""
+    return small[0]
 
 
 def _is_of_images(name: str, producers: Mapping[str, OnnxNode]) -> bool:

@@ -60,15 +60,8 @@ class Conv2d:
     def __post_init__(self) -> None:
         for field in ("batch", "in_channels", "height", "width", "out_channels", "groups"):
             self._require(getattr(self, field) >= 1, f"{field} is {getattr(self, field)}; it must be at least 1")
-        for axis, side in enumerate(("height", "width")):
-            kernel, stride, padding = self.kernel[axis], self.stride[axis], self.padding[axis]
-            size = (self.height, self.width)[axis]
-            self._require(kernel >= 1 and stride >= 1, f"kernel and stride of {side} must be at least 1")
-            for name, gaps in (("input dilation", self.input_dilation), ("dilation", self.dilation)):
-                self._require(gaps[axis] >= 1, f"{name} of {side} is {gaps[axis]}; it must be at least 1")
-            pad_end, reach = self.pad_end[axis], self.reach[axis]
-            self._require(min(padding, pad_end) >= 0, f"padding of {side} is {padding}; it must be at least 0")
-            self._require(reach <= size + padding + pad_end, f"the kernel's {side} {reach} exceeds the padded input's")
+        self._check_axis(0, "height", self.height)
+        self._check_axis(1, "width", self.width)
         if self.padding_end == self.padding:
             object.__setattr__(self, "padding_end", None)
         if 1 in self.kernel:  # one tap has no next one
@@ -92,6 +85,16 @@ class Conv2d:
             self._require(
                 self.shift > 0 or self.epilogue != "low_bias", "epilogue low_bias needs a shift of at least 1"
             )
+
+    def _check_axis(self, axis: int, side: str, size: int) -> None:
+        """Raise WorkloadError for windows that do not fit along an axis."""
+        kernel, stride, padding = self.kernel[axis], self.stride[axis], self.padding[axis]
+        self._require(kernel >= 1 and stride >= 1, f"kernel and stride of {side} must be at least 1")
+        for name, gaps in (("input dilation", self.input_dilation), ("dilation", self.dilation)):
+            self._require(gaps[axis] >= 1, f"{name} of {side} is {gaps[axis]}; it must be at least 1")
+        pad_end, reach = self.pad_end[axis], self.reach[axis]
+        self._require(min(padding, pad_end) >= 0, f"padding of {side} is {padding}; it must be at least 0")
+        self._require(reach <= size + padding + pad_end, f"the kernel's {side} {reach} exceeds the padded input's")
 
     def _elements(self) -> dict[str, int]:
         """Return the elements of each tensor. Weights count as without groups, as they are computed together."""

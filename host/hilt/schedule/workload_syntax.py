@@ -28,23 +28,21 @@ def format_conv2d(workload: Conv2d) -> str:
         pairs = {"k": workload.kernel, "s": workload.stride, "p": workload.padding}
         text = f"conv2d:{channels}h={workload.height},w={workload.width},co={workload.out_channels}"
         text += "".join(f",{key}={begin}x{other}" for key, (begin, other) in pairs.items())
-    if workload.padding_end is not None:
-        text += ",pb={}x{}".format(*workload.padding_end)
-    if workload.groups != 1:
-        text += f",groups={workload.groups}"
-    if workload.bias:
-        text += ",bias=1"
-    if workload.shift != 8:
-        text += f",shift={workload.shift}"
-    if workload.clip != (0, 127):
-        text += f",clip={workload.clip[0]}:{workload.clip[1]}"
-    if workload.input_dilation != (1, 1):
-        text += f",input_dilation={workload.input_dilation[0]}x{workload.input_dilation[1]}"
-    if workload.dilation != (1, 1):
-        text += f",d={workload.dilation[0]}x{workload.dilation[1]}"
-    if workload.epilogue is not None:
-        text += f",epilogue={workload.epilogue}"
-    return text
+    rest = (
+        ("pb", workload.padding_end, None),
+        ("groups", workload.groups, 1),
+        ("bias", int(workload.bias), 0),
+        ("shift", workload.shift, 8),
+        ("clip", workload.clip, (0, 127)),
+        ("input_dilation", workload.input_dilation, (1, 1)),
+        ("d", workload.dilation, (1, 1)),
+        ("epilogue", workload.epilogue, None),
+    )
+    return text + "".join(f",{key}={_value(key, value)}" for key, value, default in rest if value != default)
+
+
+def _value(key: str, value: tuple[int, int] | int | str | None) -> str:
+    return (":" if key == "clip" else "x").join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def name_of(workload: Workload) -> str:
