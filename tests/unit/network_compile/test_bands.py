@@ -213,7 +213,8 @@ def some_knobs(layer: VtaLayer | TiledLayer, accelerator: Accelerator) -> list[d
     if isinstance(layer, TiledLayer):
         return tile_knobs(layer.work)
     random, found = np.random.default_rng(3), []
-    for kind in (SpaceName.AUTOTVM, SpaceName.ROWS):
+    kinds = (SpaceName.AUTOTVM, SpaceName.ROWS if layer.workload.dilation == (1, 1) else SpaceName.ML2)
+    for kind in kinds:
         space = space_for(layer.workload, accelerator, kind=kind)
         indices = random.permutation(len(space))[: 40 * _PROGRAMS].tolist()
         found.append([space.knobs_at(int(index)) for index in indices])

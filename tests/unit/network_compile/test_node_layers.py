@@ -10,6 +10,7 @@ import pytest
 
 from hilt.network import layers
 from hilt.network.graph import Graph, Node, Tensor
+from hilt.network.layer_forms import undilated
 from hilt.network.layers import NotOnVtaError, TiledLayer, VtaLayer, layer_of
 from hilt.network.lower_upsample import Upsampling
 from hilt.network.pool_tiles import PoolingLayer
@@ -69,14 +70,15 @@ def test_blocks_of_channels_have_their_own_shifts() -> None:
     assert alike.shifts == () and alike.workload.shift == 3
 
 
-def test_a_dilated_kernel_has_its_zeros_written_out() -> None:
+def test_a_dilated_kernel_has_its_taps_alone() -> None:
     values = weights(16, 20, 2, 3)
     layer = made("conv2d", {**WINDOW, "dilations": [3, 2]}, {"x": X, "y": (2, 16, 4, 3)}, w=values)
-    assert layer.workload.kernel == (4, 5)
-    np.testing.assert_array_equal(layer.weights[:, :, ::3, ::2], values)
-    assert np.count_nonzero(layer.weights) == np.count_nonzero(values)
-    across = made("conv2d", {**WINDOW, "dilations": [1, 2]}, {"x": X, "y": (2, 16, 6, 3)}, w=values)
-    assert across.workload.kernel == (2, 5)
+    assert (layer.workload.kernel, layer.workload.dilation) == ((2, 3), (3, 2))
+    np.testing.assert_array_equal(layer.weights, values)
+    whole = undilated(layer)
+    assert (whole.workload.kernel, whole.workload.dilation) == ((4, 5), (1, 1))
+    np.testing.assert_array_equal(whole.weights[:, :, ::3, ::2], values)
+    assert np.count_nonzero(whole.weights) == np.count_nonzero(values)
 
 
 def test_groups_that_share_a_block_are_one_with_zeros_between_them() -> None:
