@@ -38,6 +38,8 @@ class MaxPoolWriter(CopyingPoolWriter):
         """Rows of the ring: a multiple of the stride, so that the rows of a position lie alike at each turn."""
         self._step = -(-pool.wide // pool.stride[1])
         """Columns of one residue."""
+        self._residues = min(pool.stride[1], pool.wide)
+        """Residues that have any columns."""
         self._row = self._step * pool.stride[1]
         """Copied elements of a row, residue by residue."""
         super().__init__(pool, rows, 1, accelerator, copied=self._ring * self._row)
@@ -46,7 +48,7 @@ class MaxPoolWriter(CopyingPoolWriter):
         """Write the micro-ops of all tiles, each once."""
         for tile in self.each_tile():
             for first, _ in self._turns(*self.rows_loaded(tile), 1):
-                for residue in range(self.pool.stride[1]):
+                for residue in range(self._residues):
                     self.uop_number(*self._copy(tile, first, residue))
             for taken in self._window(tile):
                 self.uop_number(*self._operands(tile, taken))
@@ -75,8 +77,8 @@ class MaxPoolWriter(CopyingPoolWriter):
 
     def _copy_rows(self, tile: PoolTile, first: int, end: int) -> None:
         """Copy rows that lie one behind another in the ring."""
-        pool, residues = self.pool, self.pool.stride[1]
-        for residue in range(residues):
+        pool, apart = self.pool, self.pool.stride[1]
+        for residue in range(self._residues):
             uop = self.uop_number(*self._copy(tile, first, residue))
             if not residue:
                 self.clear(uop, (end - first) * self._row)
@@ -85,11 +87,11 @@ class MaxPoolWriter(CopyingPoolWriter):
                 uop,
                 uop + 1,
                 iter_out=end - first,
-                iter_in=-(-(pool.wide - residue) // residues),
+                iter_in=-(-(pool.wide - residue) // apart),
                 dst_factor_out=self._row,
                 dst_factor_in=1,
                 src_factor_out=pool.wide,
-                src_factor_in=residues,
+                src_factor_in=apart,
             )
 
     def _window(self, tile: PoolTile) -> Iterator[_Taken]:

@@ -80,6 +80,8 @@ class InPlaceMaxPoolWriter(CopyingPoolWriter):
         pool = self.pool
         loaded = tile.number % self.places * self.box + (row - self.rows_loaded(tile)[0]) * pool.wide
         for residue, columns in enumerate(self._columns):
+            if not columns:
+                return  # the image is narrower than the stride
             loops = {
                 "iter_out": rows,
                 "iter_in": columns,

@@ -180,12 +180,17 @@ NODES: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", [*NODES, "raised clip", "sigmoid", "filled"])
+@pytest.mark.parametrize("kind", [*NODES, "raised clip", "sigmoid", "filled", "pool of channels"])
 def test_equalising_changes_no_result(kind: str) -> None:
     others: dict[str, list[Any]] = {
         "raised clip": [helper.make_node("Clip", ["s", "one_up", "high"], ["t"])],
         "sigmoid": [helper.make_node("Sigmoid", ["s"], ["t"])],
         "filled": [helper.make_node("Pad", ["s", "ring", "high"], ["t"])],
+        "pool of channels": [
+            helper.make_node("Reshape", ["s", "rows"], ["n"]),
+            helper.make_node("MaxPool", ["n"], ["o"], kernel_shape=[2, 1], pads=[0, 0, 1, 0]),
+            helper.make_node("Reshape", ["o", "joined"], ["t"]),
+        ],
     }
     middle = NODES.get(kind) or others[kind]
     constants: dict[str, Array] = {
@@ -195,7 +200,7 @@ def test_equalising_changes_no_result(kind: str) -> None:
         "high": np.array(6, np.float32), "lower": np.array(-3, np.float32), "one_up": np.array(1, np.float32),
         "twice": np.array([1, 1, 2, 2], np.float32),
         "ring": np.array([0, 0, 1, 1, 0, 0, 1, 1]), "parted": np.array([1, 2, 4, 8, 8]),
-        "joined": np.array([1, 8, 8, 8]),
+        "joined": np.array([1, 8, 8, 8]), "rows": np.array([1, 1, 8, 64]),
     }  # fmt: skip
     used = {name for node in middle for name in node.input}
     nodes = [conv("x", "w", "s", pads=[1] * 4), *middle, conv("t", "v", "y")]

@@ -17,7 +17,7 @@ from hilt.simulator.build import build
 from hilt.simulator.device import DeviceStatus, MemoryModel
 from hilt.simulator.program_run import run_program
 from hilt.vta.accelerator import Accelerator, Hazards
-from hilt.vta.isa import multiplies
+from hilt.vta.isa import Opcode, multiplies
 from hilt.vta.parameters import VTAParameters
 
 from .graphs import BATCHED, PYNQ, SMALL
@@ -99,6 +99,20 @@ def test_additions_of_a_few_planes_do_not_wait_for_one_another() -> None:
         assert len(set(written)) == len(written) >= HAZARD_DISTANCE
         assert len(written) * int(record["iter_out"]) * int(record["iter_in"]) == 128
     assert len(sums) == 2
+
+
+@pytest.mark.parametrize("kernel", [(1, 1), (2, 1), (1, 2), (2, 2)])
+@pytest.mark.parametrize("size", [(2, 2), (3, 5), (7, 2)])
+def test_a_maximum_that_reads_fewer_columns_than_its_stride_copies_no_others(
+    size: tuple[int, int], kernel: tuple[int, int]
+) -> None:
+    out = ((size[0] - kernel[0]) // 3 + 1, (size[1] - kernel[1]) // 3 + 1)
+    pool = PoolingLayer(2, size, kernel, (3, 3), (0, 0), out, None)
+    for knobs in tile_knobs(pool):
+        code = lower_tiles(pool, knobs, of(PYNQ))
+        turns = code.records[np.isin(code.records["opcode"], (Opcode.GEMM, Opcode.ALU))]
+        assert turns["iter_in"].all() and turns["iter_out"].all()
+        assert code.uops["dst"].max() < code.accumulators
 
 
 def test_a_row_of_windows_that_does_not_fit_has_no_schedule() -> None:

@@ -100,7 +100,7 @@ def test_grouped_convolutions_are_exact(channels: int, groups: int) -> None:
     assert verified(graph, builder.input()) == ["conv0", "conv1"]
 
 
-def test_dilated_kernels_are_written_out() -> None:
+def test_dilated_kernels_are_exact() -> None:
     builder = Builder((1, 16, 11, 11))
     assert verified(builder.graph(builder.conv("x", 16, dilation=2)), builder.input()) == ["conv0"]
 

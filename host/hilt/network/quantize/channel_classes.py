@@ -21,12 +21,7 @@ Ids = NDArray[np.int64]
 
 FIXED = 0
 """The class of all channels that keep the factor 1."""
-_HOMOGENEOUS = frozenset(
-    (
-        "Abs", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "Identity", "LeakyRelu", "MaxPool", "Neg", "PRelu",
-        "Relu",
-    )
-)  # fmt: skip
+_HOMOGENEOUS = frozenset(("Abs", "Identity", "LeakyRelu", "Neg", "PRelu", "Relu"))
 """f(s * x) = s * f(x) for s > 0, channel by channel."""
 _CLIP_MARGIN = 1.0
 """Binary logarithm: no factor brings a channel's largest value seen nearer than this to the value that clips it."""
@@ -230,6 +225,10 @@ class _Finder:
             return 0.0
         return high if low == 0 else min(-low, high)
 
+    def _pooled(self, node: OnnxNode, channels: _Channels) -> _Channels | None:
+        """Return the channels of a pool; None if its windows join classes."""
+        return channels if channels.axis <= 1 else None
+
     def _transposed(self, node: OnnxNode, channels: _Channels) -> _Channels | None:
         order = list(node.attributes["perm"])
         axes = sorted(order.index(channels.axis + place) for place in range(channels.ids.ndim))
@@ -341,6 +340,7 @@ def _along(ids: Ids, axes: Sequence[int]) -> Ids:
 
 
 _MOVES: dict[str, Callable[[_Finder, OnnxNode, _Channels], _Channels | None]] = {
+    **dict.fromkeys(("AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool"), _Finder._pooled),
     "Clip": _Finder._clip,
     "DepthToSpace": _Finder._spread,
     "Pad": _Finder._padded,
@@ -348,4 +348,4 @@ _MOVES: dict[str, Callable[[_Finder, OnnxNode, _Channels], _Channels | None]] = 
     "Slice": _Finder._sliced,
     "Transpose": _Finder._transposed,
 }
-"""Operators that move or clip channels, and how they do."""
+"""Operators that move, join or clip channels, and how they do."""
