@@ -46,7 +46,7 @@ def _smaller(graph: OnnxGraph, node: OnnxNode) -> str:
 
 
 def _is_of_images(name: str, producers: Mapping[str, OnnxNode]) -> bool:
-    """Return whether a convolution makes a tensor, or is followed by what works on its images alone."""
+    """Return whether a convolution makes a tensor, or operators on its images alone follow it."""
     while name in producers and not producers[name].domain and producers[name].op in _PASSED:
         name = producers[name].inputs[0]
     return name in producers and not producers[name].domain and producers[name].op == "Conv"

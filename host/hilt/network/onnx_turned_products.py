@@ -77,7 +77,7 @@ def _is_by_channel(graph: OnnxGraph, node: OnnxNode) -> bool:
 
 
 def _turn(graph: OnnxGraph, turn: OnnxNode, chain: list[OnnxNode]) -> None:
-    """Put the Transpose in front of a product, and the product and what is behind it on channels first."""
+    """Put the Transpose in front of a product; the operators behind it have channels first then."""
     product, *behind = chain
     source, weights = product.inputs[0], graph.constants[product.inputs[1]].T
     batch, *sides, channels = graph.shape(source)

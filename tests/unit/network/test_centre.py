@@ -317,7 +317,7 @@ def test_joined_tensors_that_are_shuffled_have_one_constant() -> None:
 
 
 def test_joined_tensors_keep_their_zero_if_one_is_padded() -> None:
-    padded = NETWORKS["shuffled"]
+    padded = copy.deepcopy(NETWORKS["shuffled"])
     padded.graph.node.append(helper.make_node("Conv", ["r", "k"], ["z"], pads=[1] * 4))
     padded.graph.initializer.append(numpy_helper.from_array(np.ones((4, 8, 3, 3), np.float32), "k"))
     padded.graph.output.append(helper.make_tensor_value_info("z", 1, None))

@@ -76,7 +76,7 @@ def test_the_smaller_addend_is_repeated(axes: list[int], first: bool) -> None:
 
 
 def test_other_sums_stay() -> None:
-    """A sum of what no convolution makes, of a constant, of two sizes that both grow, or by channel alone."""
+    """A sum of tensors that no convolution makes, of a constant, of two sizes that both grow, or by channel alone."""
     conv = node("Conv", ["x", "w"], ["c"], pads=[1] * 4)
     row, column, all_channels = (
         node("ReduceMean", ["c"], [name], axes=axes) for name, axes in (("m", [2]), ("n", [3]), ("k", [1]))

@@ -1,4 +1,4 @@
-"""Whatever the speeds of VTA's stages, no instruction of a network comes before what it depends on."""
+"""Whatever the speeds of VTA's stages, no instruction of a network comes before those that it depends on."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ NETWORKS: Mapping[str, Graph] = {
 
 @pytest.fixture
 def chains(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Chain]]:
-    """Return the chains of what is compiled from now on."""
+    """Return the chains of all networks that are compiled from now on."""
     made: list[Chain] = []
     join = plan.joined_ahead
 

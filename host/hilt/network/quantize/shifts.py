@@ -204,7 +204,7 @@ class _Chooser:
         return (_UNIFORM if self._borders else _NONE) if is_padded(layer) else _BY_CHANNEL
 
     def _let_by_sum(self, add: OnnxNode, name: str, further: int) -> int:
-        """Return what an Add allows: a bias takes up what a fused one's residual lacks, another one's sum lacks it."""
+        """Return how much an Add allows: a bias takes up a fused one's residual's constant, another's sum lacks it."""
         if self._is_residual(add, name):
             return _BY_CHANNEL
         return min(further, _UNIFORM) if add.outputs[0] in self._regions.adds else _NONE
@@ -237,7 +237,7 @@ class _Chooser:
         return further if reader.op in ("MaxPool", "Resize") else min(further, _UNIFORM)
 
     def _let_by_join(self, concat: OnnxNode, further: int) -> int:
-        """Return what a Concat of no constants allows: each part its own channels, or one constant for all."""
+        """Return how much a Concat of no constants allows: each part its own channels, or one constant for all."""
         if further == _BY_CHANNEL and concat.attributes.get("axis", 0) == 1:
             return _BY_CHANNEL
         return min(further, _UNIFORM) if self._regions.groups[concat.outputs[0]] in self._levelled else _NONE
@@ -440,7 +440,7 @@ class _Chooser:
     def _taken(
         self, name: str, maker: OnnxNode, parts: Sequence[Shift], shifts: Mapping[str, Shift]
     ) -> NDArray[np.float64]:
-        """Return what a tensor lacks that is made of shifted `parts`."""
+        """Return the constant that is off a tensor made of shifted `parts`."""
         if name in self._regions.products:
             return shifts.get(name, _NO_SHIFT).taken
         if maker.op == "Add":
