@@ -71,8 +71,13 @@ FARTHER_THAN_A_LOAD = ("by eight, further than the image", "4x8 in bands")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("aim", TARGETS)
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("form", "aim"),
+    [
+        *((form, aim) for form in FORMS for aim in ("1x16", "4x8 in bands")),
+        *((form, aim) for form in ("of five", "by channel", "with a residual") for aim in ("1x8, small", "4x8")),
+    ],
+)
 def test_every_tensor_is_the_references(form: str, aim: str) -> None:
     graph = FORMS[form]
     compiled = compile_network(graph, TARGETS[aim])
