@@ -15,7 +15,7 @@ from onnx import helper
 
 from hilt.cli.main import run
 from hilt.network.onnx_graph import OnnxError
-from hilt.network.quantize import keep
+from hilt.network.quantize import fit, keep
 from hilt.network.quantize.quantizer import quantise
 from hilt.network.quantize.statistics import signal_to_noise
 from hilt.network.reference import evaluate
@@ -62,6 +62,27 @@ def test_a_named_layer_runs_in_float_on_the_processor() -> None:
     feeds = samples_for(graph, 1, seed=5).samples[0]
     (wanted,), given = run_float(model, feeds), evaluate(result.graph, feeds)[result.graph.outputs[0]]
     np.testing.assert_allclose(given, wanted, atol=0.05 * float(np.abs(wanted).max()))
+
+
+@pytest.mark.slow
+def test_the_form_that_chose_the_layers_is_tried_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With layers in float another form may start better and end worse than the one that reached the aim."""
+    graph = canonical(wild_model())
+    samples = samples_for(graph, 24)
+    decibels = quantise(graph, samples, search=False).costs.outputs[0].decibels
+    tried: list[tuple[Any, Any]] = []
+    again = fit._Candidates.again
+
+    def noted(self: Any, candidate: Any) -> Any:
+        tried.append((candidate, again(self, candidate)))
+        return tried[-1][1]
+
+    monkeypatch.setattr(fit._Candidates, "again", noted)
+    kept = quantise(graph, samples, search=False, least_decibels=decibels + 3).kept
+    ((before, made),) = tried
+    assert made.start.graph is before.start.graph and made.centred == before.centred
+    layers = [len(each.start.regions.layers) for each in (before, made)]
+    assert layers[0] - layers[1] == len(kept) > 0
 
 
 @pytest.mark.slow

@@ -126,7 +126,7 @@ def fit(
             candidates = _Candidates(graph, samples, channel_block, kept, starts)
             found = candidates.best()
             bordered = candidates.bordered() if best.candidate.bordered else []
-            best = refining.best_of(bordered or found)
+            best = refining.best_of([*(bordered or found), candidates.again(best.candidate)])
     start = best.candidate.start
     changes = best.candidate.equalised, best.candidate.centred
     return Fitted(start.graph, start.regions, best.scales, *changes, tuple(kept))
@@ -246,6 +246,11 @@ class _Candidates:
     def bordered(self) -> list[_Candidate]:
         """Return the best of the forms that `best` found with the inputs of padded convolutions centred, too."""
         return self._best_of(made for each in self._forms for made in self._centred(each, borders=True))
+
+    def again(self, candidate: _Candidate) -> _Candidate:
+        """Return a start in the form of a candidate: the nodes to keep were chosen by it."""
+        changes = {"equalised": candidate.equalised, "centred": candidate.centred, "bordered": candidate.bordered}
+        return self._made(candidate.start.graph, **changes)
 
     def _best_of(self, candidates: Iterable[_Candidate]) -> list[_Candidate]:
         """Return as many of the best candidates as are refined, the best first; the others' memory is free."""
