@@ -257,7 +257,7 @@ def _wide_pads(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
 
 
 def _dilations(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
-    """Write a dilated kernel with its zeros, if they are few."""
+    """Write a dilated kernel with its zeros, if they are few: the quantiser rounds and parts plain kernels alone."""
     dilations = node.attributes.get("dilations", [1, 1])
     if node.op != "Conv" or max(dilations) == 1 or node.inputs[1] not in graph.constants or len(dilations) != 2:
         return None

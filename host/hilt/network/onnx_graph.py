@@ -187,12 +187,11 @@ def reshape_node(graph: OnnxGraph, name: str, source: str, result: str, shape: t
     return OnnxNode(name, "Reshape", [source, constant], [result])
 
 
-def reduced_axes(graph: OnnxGraph, node: OnnxNode) -> list[int] | None:
-    """Return the axes of a reduction, none of them negative; None for all axes, or axes that are computed."""
+def reduced_axes(graph: OnnxGraph, node: OnnxNode, rank: int) -> list[int] | None:
+    """Return the axes, of `rank`, that a reduction takes together, sorted; None for all axes, or computed ones."""
     axes = node.attributes.get("axes")
     if axes is None and len(node.inputs) > 1 and node.inputs[1] in graph.constants:
-        axes = graph.constants[node.inputs[1]].tolist()
-    rank = len(graph.shape(node.inputs[0]))
+        axes = graph.constants[node.inputs[1]].ravel().tolist()
     return None if axes is None else sorted(int(axis) % rank for axis in axes)
 
 

@@ -103,7 +103,7 @@ def _joined(graph: OnnxGraph, node: OnnxNode, producers: dict[str, OnnxNode]) ->
 
 def _mean(graph: OnnxGraph, node: OnnxNode, source: str) -> list[OnnxNode] | None:
     """Return the mean over height and width of the tensor with channels first."""
-    if not source or len(graph.shape(source)) != 4 or reduced_axes(graph, node) != [1, 2]:
+    if not source or len(graph.shape(source)) != 4 or reduced_axes(graph, node, 4) != [1, 2]:
         return None
     inputs, attributes = [source], {**node.attributes, "axes": [2, 3]}
     if "axes" not in node.attributes:

@@ -22,7 +22,7 @@ def pool_means(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
     """Return a mean over height, width or both of (N, C, H, W) as a pool, and a Reshape if it drops the axes."""
     if node.op != "ReduceMean" or len(graph.shape(node.inputs[0])) != 4:
         return None
-    over = reduced_axes(graph, node)
+    over = reduced_axes(graph, node, 4)
     if over not in ([2], [3], [2, 3]):
         return None
     shape, result = graph.shape(node.inputs[0]), graph.shape(node.outputs[0])

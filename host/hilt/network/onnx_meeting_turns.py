@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from hilt.network.elementwise import BINARY, UNARY
-from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant, reduced_axes
 
 _SUMS = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare")
 
@@ -76,12 +76,8 @@ def _is_of_elements(graph: OnnxGraph, node: OnnxNode, name: str, rank: int) -> b
 
 def _axis(graph: OnnxGraph, node: OnnxNode, rank: int) -> int | None:
     """Return the one axis that a node sums up; None of others."""
-    axes = node.attributes.get("axes")
-    if axes is None and len(node.inputs) > 1 and node.inputs[1] in graph.constants:
-        axes = graph.constants[node.inputs[1]].ravel().tolist()
-    if node.op not in _SUMS:
-        return None
-    return int(axes[0]) % rank if axes is not None and len(axes) == 1 else None
+    axes = reduced_axes(graph, node, rank) if node.op in _SUMS else None
+    return axes[0] if axes is not None and len(axes) == 1 else None
 
 
 def _perm(graph: OnnxGraph, node: OnnxNode) -> list[int]:

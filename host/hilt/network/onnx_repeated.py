@@ -17,7 +17,7 @@ _PASSED = UNARY | BINARY | {"AveragePool", "GlobalAveragePool", "MaxPool", "Resi
 
 
 def repeat_addends(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
-    """Return a Resize and an Add for a sum of two results of convolutions (N, C, H, W), of which one is smaller."""
+    """Return a Resize of the smaller one of two added images (N, C, H, W), and their Add; None for another node."""
     source = _smaller(graph, node)
     if not source:
         return None

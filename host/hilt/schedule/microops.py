@@ -15,6 +15,8 @@ from hilt.schedule.tiling import IntArray, Tiling
 from hilt.vta.isa import uop_words
 
 _B, _CO, _H, _W, _CI, _KH, _KW = range(len(LOOPS))
+_Shard = tuple[IntArray, IntArray, IntArray, IntArray, IntArray]
+"""Micro-ops: their program, their place in it, and the fields dst, src and wgt."""
 _UNROLLED = (_W, _H, _CO, _B, _KW, _KH, _CI)
 """Loops from the innermost out: reduction loops outside, spatial loops inside (hilt.schedule.loops)."""
 
@@ -60,7 +62,10 @@ class TileLoops:
 
 
 def micro_ops(plans: Plans, steps: Steps, shape_of_tile: IntArray, wrap: bool) -> tuple[MicroOps, TileLoops]:
-    """`shape_of_tile` (tiles,) counts in plans.shapes. With `wrap`, fields keep their low bits."""
+    """Return the micro-ops of programs, and the loops of each shape of tile.
+
+    `shape_of_tile` (tiles,) counts in plans.shapes. With `wrap`, fields keep their low bits.
+    """
     tiling, problem, tiles = plans.tiling, plans.problem, steps.tiles
     first, acc = problem.bias_elements, tiling.acc_elements
     counts = tiling.acc_places
@@ -69,17 +74,8 @@ def micro_ops(plans: Plans, steps: Steps, shape_of_tile: IntArray, wrap: bool) -
     shards = [(program, place, first + place * acc.take(program), nothing, nothing)]
     bias_begin = nothing[:0]
     if problem.workload.bias:
-        # The bias lies before the first accumulator, an element for each channel block.
-        pair = steps.acc_place * tiling.co_tiles.take(tiles.program) + tiles.co
-        program, pair, number = _occurring(tiling.acc_places * tiling.co_tiles, tiles.program, pair)
-        begin, counts = _laid(program, tiling.batch.take(program), counts)
-        bias_begin = begin.take(number)
-        which, image = ragged(tiling.batch.take(program))
-        program, pair = program.take(which), pair.take(which)
-        place, channel = divided(pair, tiling.co_tiles.take(program))
-        dst = first + place * acc.take(program) + image * (acc // tiling.batch).take(program)
-        src = channel * tiling.co.take(program)
-        shards.append((program, begin.take(which) + image, dst, src, np.zeros_like(src)))
+        added, bias_begin, counts = _bias_additions(plans, steps, counts)
+        shards.append(added)
 
     threads = tiling.threads
     wgt_places = np.where(plans.resident, tiling.weight_boxes, threads)
@@ -112,6 +108,24 @@ def micro_ops(plans: Plans, steps: Steps, shape_of_tile: IntArray, wrap: bool) -
     return MicroOps(
         uop_words(words, problem.accelerator), counts, bias_begin, begin, begin + lengths, shape, gemm_set
     ), loops
+
+
+def _bias_additions(plans: Plans, steps: Steps, filled: IntArray) -> tuple[_Shard, IntArray, IntArray]:
+    """Return the bias's micro-ops behind the `filled` (programs,) ones, where each tile's begin, and the new counts.
+
+    The bias lies before the first accumulator, an element for each channel block.
+    """
+    tiling, tiles = plans.tiling, steps.tiles
+    pair = steps.acc_place * tiling.co_tiles.take(tiles.program) + tiles.co
+    program, pair, number = _occurring(tiling.acc_places * tiling.co_tiles, tiles.program, pair)
+    begin, counts = _laid(program, tiling.batch.take(program), filled)
+    which, image = ragged(tiling.batch.take(program))
+    program, pair = program.take(which), pair.take(which)
+    place, channel = divided(pair, tiling.co_tiles.take(program))
+    of_image = place * tiling.acc_elements.take(program) + image * (tiling.acc_elements // tiling.batch).take(program)
+    src = channel * tiling.co.take(program)
+    added = program, begin.take(which) + image, plans.problem.bias_elements + of_image, src, np.zeros_like(src)
+    return added, begin.take(number), counts
 
 
 def _occurring(sizes: IntArray, program: IntArray, code: IntArray) -> tuple[IntArray, IntArray, IntArray]:

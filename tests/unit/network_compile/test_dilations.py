@@ -16,9 +16,10 @@ from hilt.network.layers import VtaLayer, folded, layer_of
 from hilt.network.reference import evaluate
 from hilt.network.simulated import SimulatedVta
 from hilt.network.target import CompileTarget
+from hilt.network.tuned_forms import tuned_form
 from hilt.network.verify import compare, inside_of
 from hilt.schedule import load_convolution
-from hilt.schedule.fused import SKIP_SHIFTS
+from hilt.schedule.workload_syntax import format_workload
 from hilt_runtime import Network, read_bundle
 
 from .graphs import BATCHED, PYNQ, SMALL, Builder, banded, target
@@ -130,7 +131,10 @@ def test_gathered_kernels_are_the_spread_ones() -> None:
     assert gathered(nothing)[0].shape == nothing.shape
 
 
-def test_a_trial_of_a_dilated_layer_has_its_text() -> None:
-    text = "conv2d:n=1,ci=16,h=12,w=12,co=24,k=3x3,s=1x1,p=2x2,bias=1,d=2x2,epilogue=skip"
-    workload = load_convolution(text)
-    assert SKIP_SHIFTS[str(workload.epilogue)] and (workload.out_height, workload.out_width) == (12, 12)
+def test_a_trial_runs_the_layer_with_its_dilation() -> None:
+    graph, accelerator = FORMS["with a residual"], target().accelerator
+    layer = layer_of(graph, graph.nodes[1], accelerator)
+    assert isinstance(layer, VtaLayer)
+    form = tuned_form(layer, accelerator)
+    assert form.has_skip and form.dilation == (3, 3)
+    assert load_convolution(format_workload(form)).schedule_shape == form.schedule_shape

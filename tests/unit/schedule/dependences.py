@@ -45,7 +45,7 @@ class Decoded:
         self.records = decode(program.instructions, accelerator)
         self.all_uops = decode_uops(program.uops, accelerator)
         self.uops = self.all_uops.copy()
-        """As they lie on chip, where LOADs of micro-ops were met; a program without several loads all at once."""
+        """The micro-ops on chip: at first all are where a single LOAD would bring them; `load_uops` moves them."""
 
     def load_uops(self, record: np.void) -> None:
         first, source, size = (int(record[name]) for name in ("sram_base", "dram_base", "x_size"))
