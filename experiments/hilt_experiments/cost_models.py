@@ -60,7 +60,7 @@ def figure2(bench: Bench) -> None:
                     rows.append({"workload": name, "seed": seed, "samples": size, "valid_ratio": ratio, **measured})
     bench.table("figure2", rows)
     _draw(bench, rows)
-    _compare(bench, rows)
+    compare(bench, rows)
 
 
 def mean_of(rows: list[dict[str, Any]], metric: str, size: int, ratio: float) -> float:
@@ -89,7 +89,11 @@ def _draw(bench: Bench, rows: list[dict[str, Any]]) -> None:
             axes.legend(fontsize=6)
 
 
-def _compare(bench: Bench, rows: list[dict[str, Any]]) -> None:
+def compare(bench: Bench, rows: list[dict[str, Any]]) -> None:
+    """Keep a comparison for each part of the figure, with 100 samples.
+
+    Without a layer that has them for every share there is a line, and no comparison.
+    """
     size = 100
     curve = [mean_of(rows, "ndcg", size, ratio) for ratio in RATIOS]
     if np.isnan(curve).all():
@@ -101,9 +105,13 @@ def _compare(bench: Bench, rows: list[dict[str, Any]]) -> None:
         "0.5",
         f"{best} (nDCG {np.nanmax(curve):.3f}; {curve[0]:.3f} at {RATIOS[0]}, {curve[-1]:.3f} at {RATIOS[-1]})",
     )
-    for figure, metric in (("2b", "precision"), ("2c", "valid_invalid")):
+    for figure, metric, paper in (
+        ("2b", "precision", "falls"),
+        ("2c", "valid_invalid", "falls"),
+        ("2d", "valid_valid", "-"),
+    ):
         low, high = mean_of(rows, metric, size, 0.1), mean_of(rows, metric, size, 0.9)
-        bench.compare(f"Figure {figure}: {metric} at valid shares 0.1 and 0.9", "falls", f"{low:.3f} and {high:.3f}")
+        bench.compare(f"Figure {figure}: {metric} at valid shares 0.1 and 0.9", paper, f"{low:.3f} and {high:.3f}")
     gain = [mean_of(rows, "all", each, 0.5) for each in SIZES]
     bench.compare(
         "Figure 2: pairs ordered right, by samples",
