@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -47,8 +47,13 @@ _BORROWING: Mapping[str, tuple[str, Collection[str]]] = {
     "machine": ("public", _MACHINE_BORROWS),
 }
 """The folder of a form whose other files are named one by one."""
-_STANDARD_HEADERS = ("algorithm", "array", "cstdint", "cstring", "new", "vector")
-"""The standard headers of the twin, compiled once for all parameter sets: half of a twin's compile time."""
+_STANDARD_HEADERS: Mapping[Form, tuple[str, ...]] = {
+    "golden": ("algorithm", "array", "cstdint", "cstdio", "cstring", "deque", "memory", "new", "string"),
+    "timing": ("algorithm", "array", "cstdint", "cstring", "new", "vector"),
+}
+"""The standard headers of a form, compiled once for all parameter sets: half of a model's compile time."""
+_OPTIMISATION: Mapping[Form, str] = {"timing": "-O2"}
+"""Of the forms that have not -O3. -O2 compiles a twin in three quarters of the time, and it predicts as fast."""
 _COMMANDS = ("build.py", "compilation.py", "rtl_build.py", "pgo_workload.py")
 """The files of this folder that decide how a model is compiled."""
 
@@ -143,10 +148,8 @@ def _build_into(folder: Path, accelerator: Accelerator, form: Form, profile: Pro
         commands: Iterable[list[str]]
         if form == "rtl":
             commands = rtl_commands(accelerator, profile, made / LIBRARY, Path(work) / "verilated", folder.parent)
-        elif form == "timing":
-            commands = [_timing_command(accelerator, made, folder.parent)]
         else:
-            commands = [_plain_command(accelerator, form, ("-O3",), made)]
+            commands = [_plain_command(accelerator, form, made, folder.parent)]
         environment = toolchain.verilator().environment if form == "rtl" else None
         for command in commands:
             compilation.run(command, made / LOG, folder.with_suffix(".log"), model, environment)
@@ -157,35 +160,34 @@ def _build_into(folder: Path, accelerator: Accelerator, form: Form, profile: Pro
         made.rename(folder)
 
 
-def _timing_command(accelerator: Accelerator, made: Path, models: Path) -> list[str]:
-    """Return the twin's command. -O2 compiles in three quarters of the time of -O3 and predicts as fast."""
-    optimisation = ("-O2",)
-    header = _standard_header(models, optimisation)
-    return _plain_command(accelerator, "timing", (*optimisation, "-include", str(header)), made)
-
-
-def _standard_header(models: Path, optimisation: tuple[str, ...]) -> Path:
-    """Return a header that includes the standard ones, with its compiled form beside it.
+def _standard_header(models: Path, form: Form, flags: Sequence[str]) -> Path:
+    """Return a header that includes the standard ones of `form`, with its compiled form beside it.
 
     The compiler reads the header itself where it does not take the compiled form.
     """
-    command = ["g++", "-std=c++17", *optimisation, PROCESSOR, "-fPIC", "-x", "c++-header"]
+    text = "".join(f"#include <{name}>\n" for name in _STANDARD_HEADERS[form])
+    if form == "golden":
+        text += "#ifdef __AVX2__\n#include <immintrin.h>\n#endif\n"
+    command = ["g++", *flags, "-fPIC", "-x", "c++-header"]
 
     def compile_header(folder: Path) -> None:
         header = folder / "standard.h"
-        header.write_text("".join(f"#include <{name}>\n" for name in _STANDARD_HEADERS), encoding="utf-8")
+        header.write_text(text, encoding="utf-8")
         failed_log = models / f"{folder.name}.log"
         compilation.run([*command, str(header)], folder / LOG, failed_log, "precompiled header")
 
-    return compilation.shared_folder(models, "headers", (*command, *_STANDARD_HEADERS), compile_header) / "standard.h"
+    return compilation.shared_folder(models, "headers", (*command, text), compile_header) / "standard.h"
 
 
-def _plain_command(accelerator: Accelerator, form: Form, optimisation: tuple[str, ...], made: Path) -> list[str]:
+def _plain_command(accelerator: Accelerator, form: Form, made: Path, models: Path) -> list[str]:
     toolchain.require("g++")
     hls = paths.hls_directory()
     sources = [str(source) for source in _sources(form) if source.suffix == ".cpp"]
+    flags = ["-std=c++17", _OPTIMISATION.get(form, "-O3"), PROCESSOR]
+    if form in _STANDARD_HEADERS:
+        flags += ["-include", str(_standard_header(models, form, flags))]
     return [
-        *("g++", "-std=c++17", *optimisation, PROCESSOR),
+        *("g++", *flags),
         *("-fPIC", "-shared", "-fno-semantic-interposition", "-fno-plt", "-Wall", "-Wextra"),
         *_macros(accelerator),
         *(f"-I{hls / folder}" for folder in _FOLDERS[form]),

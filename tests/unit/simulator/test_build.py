@@ -15,7 +15,7 @@ import pytest
 
 from hilt import paths
 from hilt.simulator import compilation, rtl_build, toolchain
-from hilt.simulator.build import LIBRARY, build, design_key, model_key
+from hilt.simulator.build import LIBRARY, Form, build, design_key, model_key
 from hilt.simulator.compilation import LOG, BuildError
 from hilt.simulator.device import MemoryModel, SimulatedDevice
 from hilt.simulator.toolchain import MissingToolError
@@ -38,7 +38,10 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _models(tmp_path: Path) -> list[str]:
-    return sorted(path.name for path in (tmp_path / "cache" / "models").iterdir())
+    """Return the names in the cache, without the compiled headers of all models."""
+    return sorted(
+        path.name for path in (tmp_path / "cache" / "models").iterdir() if not path.name.startswith("headers-")
+    )
 
 
 def test_a_model_is_built_once(sources: Path, tmp_path: Path) -> None:
@@ -90,18 +93,19 @@ def test_a_source_that_is_edited_while_it_is_compiled_is_compiled_again(
     sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = model_key(PYNQ, "golden")
+    header, model = "precompiled header", f"golden model of {PYNQ.parameters.name}"
     compile_, compiled = compilation.run, []
 
     def edit_after_the_first(*arguments: object) -> None:
         compile_(*arguments)  # type: ignore[arg-type]
-        compiled.append(True)
-        if len(compiled) == 1:
+        compiled.append(arguments[3])
+        if compiled == [header, model]:
             with (sources / "golden" / "nest.cpp").open("a") as source:
                 source.write("// edited\n")
 
     monkeypatch.setattr(compilation, "run", edit_after_the_first)
     library = build(PYNQ, "golden")
-    assert len(compiled) == 2
+    assert compiled == [header, model, model]
     assert library.parent.name == model_key(PYNQ, "golden") != before
     assert not (tmp_path / "cache" / "models" / before).exists()
 
@@ -124,11 +128,12 @@ def test_builders_at_the_same_time_build_once(sources: Path, tmp_path: Path) -> 
     assert _models(tmp_path) == [key, f"{key}.lock"]
 
 
-def test_twins_share_their_compiled_standard_headers(sources: Path, tmp_path: Path) -> None:
-    first = build(PYNQ, "timing")
+@pytest.mark.parametrize("form", ["golden", "timing"])
+def test_models_share_their_compiled_standard_headers(sources: Path, tmp_path: Path, form: Form) -> None:
+    first = build(PYNQ, form)
     (compiled,) = (tmp_path / "cache" / "models").glob("headers-*/standard.h.gch")
     made = compiled.stat().st_mtime_ns
-    second = build(replace(PYNQ, parameters=load_parameters("pynq_batched")), "timing")
+    second = build(replace(PYNQ, parameters=load_parameters("pynq_batched")), form)
     assert first != second and compiled.stat().st_mtime_ns == made
     for library in (first, second):
         assert f"-include {compiled.with_suffix('')}" in (library.parent / LOG).read_text()
@@ -155,14 +160,21 @@ def test_files_that_models_share_are_of_one_verilator(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.rtl
-def test_a_compiled_header_that_is_not_taken_is_read_as_it_is(sources: Path, tmp_path: Path) -> None:
+def test_a_compiled_header_that_is_not_taken_is_read_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As after an update of the compiler that leaves its version as it was."""
     small = replace(PYNQ, parameters=VTAParameters.from_name("1x8_i8w8a32_12_13_14_15"))
-    library = build(small, "rtl", "quick")
-    for compiled in (tmp_path / "cache" / "models").glob("verilated-*/*.fast.gch"):
+    shared = build(small, "rtl", "quick").parents[1]
+    models = tmp_path / "cache" / "models"
+    for pattern in ("verilated-*", "runtime-*"):
+        for folder in shared.glob(pattern + "[0-9a-f]"):
+            shutil.copytree(folder, models / folder.name)
+    refused = list(models.glob("verilated-*/*.fast.gch"))
+    assert refused
+    for compiled in refused:
         compiled.write_bytes(b"of another compiler")
-    shutil.rmtree(library.parent)
-    assert build(small, "rtl", "quick") == library
+    monkeypatch.setenv("HILT_CACHE", str(tmp_path / "cache"))
+    assert build(small, "rtl", "quick").is_file()
+    assert all(compiled.read_bytes() == b"of another compiler" for compiled in refused)
 
 
 def test_a_missing_tool_is_named_with_its_package(
