@@ -29,9 +29,10 @@ def test_the_wheel_tunes_outside_a_clone(tmp_path: Path) -> None:
     built = run([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(tmp_path), str(CLONE)], tmp_path)
     assert built.returncode == 0, built.stderr
     (wheel,) = tmp_path.glob("hilt-*.whl")
-    venv.create(tmp_path / "bare", with_pip=True)
+    venv.create(tmp_path / "bare")
     binaries = tmp_path / "bare" / "bin"
-    installed = run([str(binaries / "python"), "-m", "pip", "install", "-q", str(wheel)], tmp_path)
+    install = [sys.executable, "-m", "pip", "--python", str(binaries / "python"), "install", "-q", "--no-compile"]
+    installed = run([*install, str(wheel)], tmp_path)
     assert installed.returncode == 0, installed.stderr
     folder = tmp_path / "elsewhere"
     folder.mkdir()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hilt.schedule import Conv2d, bound_cycles, load_workload, lower, make_tensors, space_for, verdicts
-from hilt.simulator.build import build
+from hilt.simulator.build import quick_build
 from hilt.simulator.device import DeviceStatus
 from hilt.simulator.program_run import ProgramRun, run_program
 from hilt.vta.accelerator import Accelerator, load_parameters
@@ -41,7 +41,7 @@ def run(workload: Conv2d, knobs: dict[str, int], accelerator: Accelerator) -> tu
     """The run, and how many output elements are wrong."""
     tensors = make_tensors(workload, accelerator, seed=1)
     program = lower(workload, knobs, accelerator)
-    done = run_program(build(accelerator, "rtl"), program, tensors.inputs, max_cycles=5_000_000)
+    done = run_program(quick_build(accelerator, "rtl"), program, tensors.inputs, max_cycles=5_000_000)
     assert done.execution.status is DeviceStatus.DONE, knobs
     return done, int(np.sum(done.output != tensors.expected.ravel()))
 
