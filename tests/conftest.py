@@ -23,15 +23,31 @@ _SLOW = {*_NEEDS.values(), "slow"}
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests by need, so that `-m "not rtl and not ssh and not tui"` selects the quick ones.
 
-    Files of quick tests come last: they keep all workers busy to the end.
+    Files that wait for boards are spread among the slow ones that do not, whose work fills the waits. Files of quick
+    tests come last: they keep all workers busy to the end.
     """
     for item in items:
         folder = item.path.relative_to(_TESTS).as_posix()
         for prefix, marker in _NEEDS.items():
             if folder.startswith(prefix + "/"):
                 item.add_marker(marker)
-    slow = {item.path for item in items if any(mark.name in _SLOW for mark in item.iter_markers())}
-    items.sort(key=lambda item: item.path not in slow)
+    marks: dict[Path, set[str]] = {}
+    for item in items:
+        marks.setdefault(item.path, set()).update(mark.name for mark in item.iter_markers())
+    waiting = [path for path, names in marks.items() if "ssh" in names]
+    working = [path for path, names in marks.items() if "ssh" not in names and names & _SLOW]
+    place = {path: number / len(waiting) for number, path in enumerate(waiting)}
+    place |= {path: number / len(working) for number, path in enumerate(working)}
+    items.sort(key=lambda item: place.get(item.path, 1.0))
+
+
+@pytest.fixture(scope="module")
+def quick_search() -> Generator[None]:
+    """Try few schedules for each layer: half of a compilation's time. For tests that hold whatever is chosen."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hilt.network.search._AS_IT_RUNS", 4)
+        patch.setattr("hilt.network.search._ALTERNATIVES", range(2, 3))
+        yield
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

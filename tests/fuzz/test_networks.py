@@ -6,7 +6,7 @@ import pytest
 
 from tests.fuzz.networks import fuzz_networks
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_search")]
 
 
 def test_random_networks_run_as_their_references() -> None:

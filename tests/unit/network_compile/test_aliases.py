@@ -21,6 +21,8 @@ from hilt_runtime.bundle import BundleError
 from .graphs import BATCHED, PYNQ, Builder, target
 from .test_hostile_bundle import Parts
 
+pytestmark = pytest.mark.usefixtures("quick_search")
+
 
 def concat(builder: Builder, *names: str, axis: int = 1) -> str:
     shape = list(builder.tensors[names[0]].shape)

@@ -41,7 +41,7 @@ from hilt_runtime import BundleError, Network, TargetError, layout, read_bundle
 from .graphs import Builder, residual_network
 from .test_hostile_bundle import Parts
 
-pytestmark = pytest.mark.slow  # runs programs on the golden model
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_search")]  # runs programs on the golden model
 
 TWO = Accelerator.for_parameters(VTAParameters.from_name("2x8_i8w8a32_13_14_14_15"), bands=True)
 WINDOWS = Accelerator.for_parameters(VTAParameters.from_name("2x16_i8w8a32_15_15_18_17"), bands=True)

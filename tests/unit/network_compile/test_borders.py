@@ -23,6 +23,8 @@ from hilt_runtime import Network, read_bundle
 
 from .graphs import BATCHED, PYNQ, SMALL, Builder, banded, target
 
+pytestmark = pytest.mark.usefixtures("quick_search")
+
 _SCHEDULES = 6
 
 

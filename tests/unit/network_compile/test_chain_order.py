@@ -19,7 +19,7 @@ from .graphs import BATCHED, PYNQ, Builder, banded, residual_network, target
 from .test_borders import FORMS as BORDERS
 from .test_dilations import FORMS as DILATIONS
 
-pytestmark = pytest.mark.slow  # compiles networks
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_search")]  # compiles networks
 
 TARGETS: Mapping[str, CompileTarget] = {
     "1x16": target(PYNQ),

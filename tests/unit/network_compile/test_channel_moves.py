@@ -17,6 +17,8 @@ from hilt_runtime import read_bundle
 
 from .graphs import target
 
+pytestmark = pytest.mark.usefixtures("quick_search")
+
 Array = np.ndarray[Any, Any]
 
 

@@ -24,6 +24,8 @@ from hilt_runtime import Network, read_bundle
 
 from .graphs import BATCHED, PYNQ, SMALL, Builder, banded, target
 
+pytestmark = pytest.mark.usefixtures("quick_search")
+
 TARGETS: Mapping[str, CompileTarget] = {
     "1x16": target(PYNQ),
     "1x8, small": target(SMALL),

@@ -24,6 +24,8 @@ from hilt_runtime import Network, read_bundle
 
 from .graphs import BATCHED, PYNQ, SMALL, Builder, target
 
+pytestmark = pytest.mark.usefixtures("quick_search")
+
 TOO_LARGE = -(1 << 18)
 """A bias that is no product, and lies below the clip's bounds."""
 KNOBS = {"tile_b": 1, "tile_h": 4, "tile_w": 16, "tile_ci": 1, "tile_co": 1, "oc_nthread": 1, "h_nthread": 2}

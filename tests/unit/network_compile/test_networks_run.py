@@ -23,7 +23,7 @@ from hilt_runtime.native.library import Engine
 
 from .graphs import BATCHED, PYNQ, SMALL, Builder, residual_network, target
 
-pytestmark = pytest.mark.slow  # runs networks on the golden model
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_search")]  # runs networks on the golden model
 
 
 def verified(graph: Graph, data: np.ndarray, parameters: str = PYNQ, form: Form = "golden") -> list[str]:

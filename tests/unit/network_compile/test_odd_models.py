@@ -13,7 +13,7 @@ from tests.unit.network.models import Array, model_of
 
 from .runs import runs_as_its_reference
 
-pytestmark = pytest.mark.slow  # compiles networks and runs them on the golden model
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_search")]  # compiles and runs networks
 
 node = helper.make_node
 

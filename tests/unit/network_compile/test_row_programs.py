@@ -17,7 +17,7 @@ from hilt_runtime import Network, read_bundle
 
 from .graphs import Builder, residual_network, target
 
-pytestmark = pytest.mark.slow  # runs networks on the golden model
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_search")]  # runs networks on the golden model
 
 
 def channels_of_their_own_shift() -> Builder:

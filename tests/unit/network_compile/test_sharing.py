@@ -19,7 +19,7 @@ from hilt_runtime.register_protocol import DeviceRun
 
 from .graphs import Builder, residual_network, target
 
-pytestmark = pytest.mark.slow  # runs networks on the golden model
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_search")]  # runs networks on the golden model
 
 
 class Case:

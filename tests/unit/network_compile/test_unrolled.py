@@ -18,7 +18,7 @@ from tests.unit.network.models import canonical, model_of, samples_for
 from .graphs import target
 from .runs import runs_as_its_reference
 
-pytestmark = pytest.mark.slow  # runs networks on the golden model
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_search")]  # runs networks on the golden model
 STEPS, INPUTS, HIDDEN = 3, 20, 32
 
 
