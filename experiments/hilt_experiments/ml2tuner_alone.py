@@ -1,7 +1,7 @@
 """ML2Tuner's Figure 2 against TVM and against its own model P alone, in spaces that are mostly invalid.
 
-The paper's space is 92.6 % invalid, ML2Tuner's space on hilt's boards 5 %. The spaces here are those that TVM v0.9 can
-run (over 80 % invalid) on the public HLS machine's timing (hilt_experiments.foreign_worlds).
+The paper's space is 92.6 % invalid, ML2Tuner's on hilt's board without interlock 20 %. The spaces here are those that
+TVM v0.9 can run (over 80 % invalid) on the public HLS machine's timing (hilt_experiments.foreign_worlds).
 """
 
 from __future__ import annotations
