@@ -20,8 +20,9 @@ import time
 import tracemalloc
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import sha256
 from typing import Any
 
@@ -96,7 +97,8 @@ class BundleStatistics:
     reasons: Counter[str] = field(default_factory=Counter)
 
 
-def seeds() -> list[Seed]:
+@cache
+def seeds() -> tuple[Seed, ...]:
     """Return small bundles of three geometries.
 
     They have chains with skips, a folded first layer, steps of the processor, STOREs by way of a table, and bands.
@@ -118,7 +120,7 @@ def seeds() -> list[Seed]:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             parts = {name: archive.read(name) for name in archive.namelist()}
         result.append(Seed(aim, parts, made_builder.input()))
-    return result
+    return tuple(result)
 
 
 def _by_tables() -> tuple[Builder, str]:
@@ -158,7 +160,7 @@ def fuzz_bundles(count: int, seed: int) -> BundleStatistics:
     return statistics
 
 
-def fuzz_one(bases: list[Seed], seed: int, number: int, statistics: BundleStatistics) -> None:
+def fuzz_one(bases: Sequence[Seed], seed: int, number: int, statistics: BundleStatistics) -> None:
     """Feed one mutant: the same numbers make the same mutant."""
     generator = random.Random(f"{seed}/{number}")
     base = generator.choice(bases)

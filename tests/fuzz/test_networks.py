@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_search")]
 
 
 def test_random_networks_run_as_their_references() -> None:
-    statistics = fuzz_networks(10, seed=1)
+    statistics = fuzz_networks(6, seed=1)
     assert statistics.wrong == []
-    assert not statistics.refused and statistics.tensors > 60, statistics
+    assert not statistics.refused and statistics.tensors > 30, statistics
     assert {"conv2d", "table", "upsample"} <= set(statistics.operators)
