@@ -10,6 +10,7 @@ import numpy as np
 
 from hilt.network.elementwise import root_of
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode
+from hilt.network.quantize.powers import find_powers
 
 LAYERS = frozenset(("Conv", "ConvTranspose", "Gemm"))
 MOVES = frozenset(("MaxPool", "Reshape", "Transpose", "Concat", "Slice", "DepthToSpace", "Pad", "Resize"))
@@ -74,7 +75,7 @@ def find_regions(graph: OnnxGraph, kept: Collection[str] = ()) -> Regions:
     """Return the plan for a canonical graph, whose nodes named in `kept` stay in float.
 
     A tensor becomes int8 if a layer makes it. It does so too if a layer further on depends on it and every operator
-    between can be computed on int8. Tensors after the last layer stay float.
+    between can be computed on int8. Tensors after the last layer stay float, and powers whose root is taken.
     """
     return _Finder(graph, kept).find()
 
@@ -88,6 +89,7 @@ class _Finder:
         self._consumers = graph.consumers()
         self._producers = graph.producers()
         self._on_int8: set[int] = set()
+        self._powers = find_powers(graph, MOVES)
         self._able = self._able_tensors()
         self._needed = self._needed_tensors()
         self._regions = Regions()
@@ -144,6 +146,8 @@ class _Finder:
     def _computes_int8(self, node: OnnxNode, able: set[str], roots: dict[str, str]) -> bool:
         """Tell whether a node can read and write int8."""
         if node.domain or node.name in self._kept or self._graph.dtypes.get(node.outputs[0]) != "float32":
+            return False
+        if node.outputs[0] in self._powers:
             return False
         read = self._graph.computed_inputs(node)
         if not read or not able.issuperset(read):

@@ -1,0 +1,53 @@
+"""Powers whose square root or logarithm is taken: int8 would lose the small ones.
+
+A spectrum's power spans twice the decibels of its magnitude. A step of int8 is small beside the largest power, and its
+square root is large beside most magnitudes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from hilt.network.elementwise import root_of
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode
+
+_STEEP = frozenset(("Log", "Sqrt"))
+_SUMS = frozenset(("Add", "AveragePool", "GlobalAveragePool", "Mul"))
+
+
+def find_powers(graph: OnnxGraph, moves: Collection[str]) -> set[str]:
+    """Return the tensors between products of two tensors and a square root or logarithm of their sums.
+
+    A function of one tensor, sqrt(x * x + 1) say, has none: it is a table of that tensor's int8 values.
+
+    Args:
+        graph: A canonical float graph.
+        moves: Operators that only move values.
+    """
+    summed = [node for node in graph.nodes if not node.domain and (node.op in _SUMS or node.op in moves)]
+    powers: set[str] = set()
+    for node in summed:
+        if _is_product(graph, node) or powers.intersection(node.inputs):
+            powers.update(node.outputs)
+    read = _read_by_steep(graph)
+    for node in reversed(summed):
+        if read.intersection(node.outputs) and not _is_product(graph, node):
+            read.update(node.inputs)
+    return powers & read
+
+
+def _is_product(graph: OnnxGraph, node: OnnxNode) -> bool:
+    return node.op == "Mul" and len(graph.computed_inputs(node)) == 2
+
+
+def _read_by_steep(graph: OnnxGraph) -> set[str]:
+    """Return the tensors of which square roots or logarithms are functions, element by element."""
+    roots: dict[str, str] = {}
+    read: set[str] = set()
+    for node in graph.nodes:
+        root = root_of(graph, node, roots)
+        if root is not None:
+            roots[node.outputs[0]] = root
+            if node.op in _STEEP:
+                read.add(root)
+    return read
