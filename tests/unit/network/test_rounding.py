@@ -80,27 +80,29 @@ def test_second_moments_are_of_as_many_sums_as_a_sample_has(share: int, step: in
 
 def test_columns_that_say_nothing_of_each_other_are_rounded_plainly() -> None:
     weights = RANDOM.normal(0, 60, (5, 8))
-    np.testing.assert_array_equal(rounding._spread(weights, np.eye(8)), np.clip(np.rint(weights), -128, 127))
+    np.testing.assert_array_equal(
+        rounding._spread(weights[None], np.eye(8)[None])[0], np.clip(np.rint(weights), -128, 127)
+    )
 
 
 def test_two_columns_that_read_the_same_share_their_error() -> None:
     """Both are 0.5 too much or too little by themselves; together they are right."""
     moment = np.ones((2, 2))
-    made = rounding._spread(np.array([[10.4, 10.4], [-3.3, -3.4]]), moment)
+    made = rounding._spread(np.array([[[10.4, 10.4], [-3.3, -3.4]]]), moment[None])[0]
     assert made.sum(axis=1).tolist() == [21, -7]
 
 
 def test_sums_are_nearer_than_with_plain_rounding() -> None:
     weights = RANDOM.normal(0, 3, (40, 12))
     data = RANDOM.normal(0, 1, (200, 4)) @ RANDOM.normal(0, 1, (4, 12)) + RANDOM.normal(0, 0.1, (200, 12))
-    made = rounding._spread(weights, data.T @ data)
+    made = rounding._spread(weights[None], (data.T @ data)[None])[0]
     plain, spread = (np.square(data @ (each - weights).T).sum() for each in (np.rint(weights), made))
     assert spread < 0.5 * plain
     assert made.dtype == np.int8 and np.abs(made - weights).max() < 8
 
 
 def test_integers_stay_in_their_range() -> None:
-    made = rounding._spread(np.array([[200.0, 127.4, -128.4, -300.0]]), np.eye(4))
+    made = rounding._spread(np.array([[[200.0, 127.4, -128.4, -300.0]]]), np.eye(4)[None])[0]
     assert made.tolist() == [[127, 127, -128, -128]]
 
 
@@ -119,3 +121,12 @@ def test_weights_are_in_steps_of_their_own_row(groups: int) -> None:
     made = rounding._rounded(graph, conv, scales, np.stack([np.eye(6)] * groups))
     steps = np.exp2([2, 3, 4, 5])[:, None, None, None]
     np.testing.assert_array_equal(made, np.rint(graph.constants["w"] * steps))
+
+
+def test_each_group_is_rounded_by_its_own_moments() -> None:
+    weights, data = RANDOM.normal(0, 9, (3, 2, 5)), RANDOM.normal(0, 1, (3, 20, 2)) @ RANDOM.normal(0, 1, (3, 2, 5))
+    moments = data.swapaxes(1, 2) @ data
+    together = rounding._spread(weights, moments)
+    alone = [rounding._spread(weights[group : group + 1], moments[group : group + 1])[0] for group in range(3)]
+    np.testing.assert_array_equal(together, alone)
+    assert not np.array_equal(together, rounding._spread(weights, moments[::-1]))

@@ -55,7 +55,7 @@ def equalised(
 
 def _solve(graph: OnnxGraph, classes: ChannelClasses, statistics: Mapping[str, TensorStatistics], rule: float) -> Logs:
     """Return the binary logarithm of each class's factor."""
-    layers = [(layer, _logs(layer, graph)) for layer in classes.layers]
+    layers = [(layer.outputs, _read(layer), _logs(layer, graph)) for layer in classes.layers]
     levels, biases, homes = _levels(classes, statistics), _biases(graph, classes), _homes(classes)
     heard = levels > _NEVER
     clipped = np.isfinite(classes.most)
@@ -125,18 +125,32 @@ def _levels(classes: ChannelClasses, statistics: Mapping[str, TensorStatistics])
     return levels
 
 
-def _ranges(layers: list[tuple[LayerClasses, Logs]], count: int, factors: Logs) -> tuple[Logs, Logs]:
-    """Return the ranges of each class's rows and columns, beside those of their layers."""
+def _read(layer: LayerClasses) -> NDArray[np.int64]:
+    """Return the class that each weight reads (CO, CI / groups); (CI,) if all rows read the same."""
+    alike = len(layer.inputs) > 0 and bool(np.all(layer.inputs == layer.inputs[0]))
+    return layer.inputs[0] if alike else layer.inputs
+
+
+def _ranges(
+    layers: list[tuple[NDArray[np.int64], NDArray[np.int64], Logs]], count: int, factors: Logs
+) -> tuple[Logs, Logs]:
+    """Return the ranges of each class's rows and columns, beside those of their layers.
+
+    Args:
+        layers: The classes of each layer's output channels, those that its weights read, and the weights' logarithms.
+        count: Of the classes.
+        factors: Binary logarithms, of each class.
+    """
     rows, columns = np.full(count, _NEVER), np.full(count, _NEVER)
-    for layer, logs in layers:
-        scaled = logs + factors[layer.outputs][:, None] - factors[layer.inputs]
+    for outputs, read, logs in layers:
+        scaled = logs + factors[outputs][:, None] - factors[read]
         row = scaled.max(axis=1, initial=_NEVER)
         present = row[row > _NEVER / 2]
         if not len(present):
             continue
-        np.maximum.at(rows, layer.outputs, np.where(row > _NEVER / 2, row - np.quantile(present, 0.75), _NEVER))
-        silent = scaled < _NEVER / 2
-        np.maximum.at(columns, layer.inputs, np.where(silent, _NEVER, scaled - scaled.max(initial=_NEVER)))
+        np.maximum.at(rows, outputs, np.where(row > _NEVER / 2, row - np.quantile(present, 0.75), _NEVER))
+        column = np.where(scaled < _NEVER / 2, _NEVER, scaled - scaled.max(initial=_NEVER))
+        np.maximum.at(columns, read, column.max(axis=0) if read.ndim == 1 else column)
     return rows, columns
 
 

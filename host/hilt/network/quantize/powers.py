@@ -24,16 +24,21 @@ def find_powers(graph: OnnxGraph, moves: Collection[str]) -> set[str]:
         graph: A canonical float graph.
         moves: Operators that only move values.
     """
-    summed = [node for node in graph.nodes if not node.domain and (node.op in _SUMS or node.op in moves)]
-    powers: set[str] = set()
-    for node in summed:
-        if _is_product(graph, node) or powers.intersection(node.inputs):
-            powers.update(node.outputs)
+    summed = [node for node in graph.nodes if _is_sum(node, moves)]
+    powers = {node.outputs[0] for node in summed if _is_product(graph, node)}
+    sums = [node for node in summed if node.outputs[0] not in powers]
+    for node in sums:
+        if powers.intersection(node.inputs):
+            powers.add(node.outputs[0])
     read = _read_by_steep(graph)
-    for node in reversed(summed):
-        if read.intersection(node.outputs) and not _is_product(graph, node):
+    for node in reversed(sums):
+        if node.outputs[0] in read:
             read.update(node.inputs)
     return powers & read
+
+
+def _is_sum(node: OnnxNode, moves: Collection[str]) -> bool:
+    return not node.domain and (node.op in _SUMS or node.op in moves)
 
 
 def _is_product(graph: OnnxGraph, node: OnnxNode) -> bool:

@@ -103,22 +103,22 @@ def _moment(windows: Floats, share: int) -> Floats:
 def _rounded(graph: OnnxGraph, layer: LayerRegion, scales: Scales, moments: Floats) -> NDArray[np.int8]:
     weights = graph.constants[layer.node.inputs[1]].astype(np.float64)
     exponents = np.broadcast_to(np.array(scales.weights[layer.node.name], np.float64), (len(weights),))
-    groups = len(moments)
-    scaled = (weights.reshape(len(weights), -1) * np.exp2(exponents)[:, None]).reshape(groups, -1, moments.shape[1])
-    return np.stack([_spread(part, moment) for part, moment in zip(scaled, moments, strict=True)]).reshape(
-        weights.shape
-    )
+    scaled = weights.reshape(len(weights), -1) * np.exp2(exponents)[:, None]
+    return _spread(scaled.reshape(len(moments), -1, moments.shape[1]), moments).reshape(weights.shape)
 
 
-def _spread(weights: Floats, moment: Floats) -> NDArray[np.int8]:
-    """Return weights (rows, columns) in steps as integers, each column's error made up for by the later ones."""
-    columns = len(moment)
-    diagonal = np.diag(moment)
-    damped = moment + np.eye(columns) * max(_DAMPING * float(diagonal.mean()), 1e-12)
-    factor = np.linalg.cholesky(np.linalg.inv(damped)).T
+def _spread(weights: Floats, moments: Floats) -> NDArray[np.int8]:
+    """Return weights (groups, rows, columns) in steps as integers, each column's error made up for by the later ones.
+
+    `moments` are (groups, columns, columns).
+    """
+    columns = moments.shape[1]
+    middle = np.array([float(np.diag(moment).mean()) for moment in moments])
+    damped = moments + np.eye(columns) * np.maximum(_DAMPING * middle, 1e-12)[:, None, None]
+    factors = np.linalg.cholesky(np.linalg.inv(damped)).swapaxes(1, 2)
     left, made = weights.copy(), np.zeros(weights.shape, np.int8)
     for column in range(columns):
-        made[:, column] = np.clip(np.rint(left[:, column]), -128, 127)
-        error = (left[:, column] - made[:, column]) / factor[column, column]
-        left[:, column + 1 :] -= np.outer(error, factor[column, column + 1 :])
+        made[..., column] = np.clip(np.rint(left[..., column]), -128, 127)
+        error = (left[..., column] - made[..., column]) / factors[:, column, column, None]
+        left[..., column + 1 :] -= error[..., None] * factors[:, None, column, column + 1 :]
     return made
