@@ -114,7 +114,7 @@ def _layer(
     name = node.inputs[2] if len(node.inputs) > 2 else ""
     bias = graph.constants[name] if name else np.zeros(len(weights), dtype=np.int32)
     batch, channels, height, width = images
-    if groups > 1 and groups == channels == len(weights):
+    if groups > 1 and channels == len(weights) and block % weights.shape[1] == 0:
         groups, channels, weights, bias = _whole_blocks(weights, bias, block)
     workload = Conv2d(
         node.name,
@@ -387,14 +387,15 @@ def _halved(bias: NDArray[Any], shift: int | NDArray[np.int64]) -> NDArray[np.in
 
 
 def _whole_blocks(weights: NDArray[Any], bias: NDArray[Any], block: int) -> tuple[int, int, NDArray[Any], NDArray[Any]]:
-    """Return a depthwise convolution over whole blocks of channels: groups, channels, weights and bias.
+    """Return a convolution whose groups divide a block over whole blocks of channels: groups, channels, weights, bias.
 
-    Every group is one block; the weights between its channels are zeros.
+    Every group is one block then; the weights between channels of different groups before are zeros.
     """
     channels = blocks(len(weights), block) * block
     more = channels - len(weights)
     weights = np.pad(weights, ((0, more), (0, 0), (0, 0), (0, 0)))
-    return channels // block, channels, _merged(weights, channels, channels // block), np.pad(bias, (0, more))
+    merged = _merged(weights, channels // weights.shape[1], channels // block)
+    return channels // block, channels, merged, np.pad(bias, (0, more))
 
 
 def _merged(weights: NDArray[Any], groups: int, apart: int) -> NDArray[np.int8]:

@@ -93,7 +93,7 @@ def test_a_residual_of_any_shift_is_added_exactly(shift: int) -> None:
     assert verified(builder.graph(last), builder.input()) == ["conv0", "conv1"]
 
 
-@pytest.mark.parametrize(("channels", "groups"), [(16, 16), (24, 24), (8, 8), (32, 4), (32, 2)])
+@pytest.mark.parametrize(("channels", "groups"), [(16, 16), (24, 24), (8, 8), (32, 4), (32, 2), (40, 5), (36, 9)])
 def test_grouped_convolutions_are_exact(channels: int, groups: int) -> None:
     builder = Builder((1, channels, 8, 8))
     graph = builder.graph(builder.conv(builder.conv("x", channels, groups=groups), channels, 1))

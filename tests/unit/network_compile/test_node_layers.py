@@ -94,15 +94,19 @@ def test_groups_that_share_a_block_are_one_with_zeros_between_them() -> None:
         assert np.count_nonzero(layer.weights[output]) == np.count_nonzero(values[output])
 
 
-def test_a_depthwise_convolution_is_one_over_whole_blocks() -> None:
-    values, bias = weights(20, 1, 3, 3), np.arange(20, dtype=np.int32)
-    layer = made("conv2d", {"groups": 20, "shift": [2]}, {"x": X, "y": (2, 20, 6, 4)}, w=values, b=bias)
+@pytest.mark.parametrize("width", [1, 4])
+def test_groups_within_a_block_are_computed_over_whole_blocks(width: int) -> None:
+    """A depthwise convolution, and groups of 4 channels; 20 channels are no whole blocks."""
+    values, bias = weights(20, width, 3, 3), np.arange(20, dtype=np.int32)
+    attributes = {"groups": 20 // width, "shift": [2]}
+    layer = made("conv2d", attributes, {"x": X, "y": (2, 20, 6, 4)}, w=values, b=bias)
     work = layer.workload
     assert (work.groups, work.in_channels, layer.weights.shape) == (2, 32, (32, 16, 3, 3))
     assert layer.bias.tolist() == [*range(2, 22), *[2] * 12]
     for channel in range(32):
-        own = values[channel, 0] if channel < 20 else np.zeros((3, 3), np.int8)
-        np.testing.assert_array_equal(layer.weights[channel, channel % 16], own)
+        own = values[channel] if channel < 20 else np.zeros((width, 3, 3), np.int8)
+        first = channel % 16 // width * width
+        np.testing.assert_array_equal(layer.weights[channel, first : first + width], own)
         assert np.count_nonzero(layer.weights[channel]) == np.count_nonzero(own)
 
 
