@@ -13,8 +13,6 @@ from typing import Any
 from numpy.typing import NDArray
 
 from hilt.network.aliases import Aliases
-from hilt.network.channel_moves import with_unmoved_channels
-from hilt.network.constant_borders import with_borders
 from hilt.network.graph import PAD_VALUE, Graph
 from hilt.network.graph_file import MEMBER, graph_bytes
 from hilt.network.images_at_once import require_single_image
@@ -24,6 +22,8 @@ from hilt.network.plan import Planner
 from hilt.network.search import Searcher
 from hilt.network.target import CompileTarget
 from hilt.network.together import chosen_together
+from hilt.network.vta_form import in_vta_form
+from hilt.vta.parameters import VTAParameters
 from hilt_runtime.archive import array_bytes, entry
 from hilt_runtime.bundle import FORMAT, MANIFEST, VERSION
 
@@ -80,7 +80,7 @@ def compile_network(
             within = Aliases(form, target.layout)
             return within, place(form, searcher, tuned or {}, by_node, target.processor, on_node, within)
 
-        placed, aliases, placements = _placed(graph, target.layout.parameters.block, place_in)
+        placed, aliases, placements = _placed(graph, target.layout.parameters, place_in)
     grouped = parts(placed, placements)
     tell(f"joining layers to {sum(part.on_vta for part in grouped)} programs")
     grouped = [chosen_together(part, searcher, aliases) if part.on_vta else part for part in grouped]
@@ -94,15 +94,15 @@ def compile_network(
 
 
 def _placed(
-    graph: Graph, block: int, place_in: Callable[[Graph], tuple[Aliases, list[Placement]]]
+    graph: Graph, parameters: VTAParameters, place_in: Callable[[Graph], tuple[Aliases, list[Placement]]]
 ) -> tuple[Graph, Aliases, list[Placement]]:
     """Return a graph in the form that VTA runs, and where its nodes run.
 
     A convolution with a border that has no place on VTA gets its Pad back, and all is placed again.
     """
-    unmoved, apart = with_unmoved_channels(graph, block), set[str]()
+    apart = set[str]()
     while True:
-        form = with_borders(unmoved, apart)
+        form = in_vta_form(graph, parameters, apart)
         aliases, placements = place_in(form)
         lacking = {each.node.name for each in placements if PAD_VALUE in each.node.attributes and not each.on_vta}
         if not lacking:

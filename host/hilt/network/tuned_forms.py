@@ -10,11 +10,10 @@ from collections import Counter
 from dataclasses import replace
 
 from hilt.network.band_layers import placed_layer
-from hilt.network.channel_moves import with_unmoved_channels
-from hilt.network.constant_borders import with_borders
 from hilt.network.graph import Graph
 from hilt.network.layers import NotOnVtaError, VtaLayer, folded, with_taps
 from hilt.network.lower_layer import lowered_bias, multiplies_bias
+from hilt.network.vta_form import in_vta_form
 from hilt.schedule import Conv2d, bound_cycles
 from hilt.schedule.fused import SKIP_SHIFTS
 from hilt.schedule.onnx_model import Layer, Network
@@ -44,7 +43,7 @@ def tuned_network(graph: Graph, name: str, accelerator: Accelerator, *, bands: b
     layers: dict[str, Layer] = {}
     on_vta: set[str] = set()
     others: Counter[str] = Counter()
-    form = with_borders(with_unmoved_channels(graph, accelerator.parameters.block))
+    form = in_vta_form(graph, accelerator.parameters)
     for node in form.nodes:
         try:
             layer = placed_layer(form, node, accelerator, bands=bands)

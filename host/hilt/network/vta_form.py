@@ -1,0 +1,19 @@
+"""The graph that VTA runs in place of a network's own, with the same outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from hilt.network.channel_moves import with_unmoved_channels
+from hilt.network.constant_borders import with_borders
+from hilt.network.graph import Graph
+from hilt.network.group_parts import with_groups_in_parts
+from hilt.vta.parameters import VTAParameters
+
+
+def in_vta_form(graph: Graph, parameters: VTAParameters, padded: Collection[str] = ()) -> Graph:
+    """Return a graph whose convolutions read channels where they are made, borders included, in whole blocks.
+
+    `padded`: convolutions whose border stays a Pad.
+    """
+    return with_groups_in_parts(with_borders(with_unmoved_channels(graph, parameters.block), padded), parameters)
