@@ -238,6 +238,20 @@ def test_a_home_that_is_open_to_others_is_refused(home: Home, capsys: pytest.Cap
     assert capsys.readouterr().err == f"hilt agent: {home.root} is open to others: chmod 700 it\n"
 
 
+def test_a_home_that_is_a_link_or_someone_elses_is_refused(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(home.root)
+    for root, user in ((link, os.getuid()), (home.root, os.getuid() + 1)):
+        monkeypatch.setenv("HILT_AGENT_HOME", str(root))
+        monkeypatch.setattr(os, "getuid", lambda user=user: user)
+        assert commands.main(["stop"]) == 1
+        assert capsys.readouterr().err == (
+            f"hilt agent: {root} is not a directory of this user: remove it or set HILT_AGENT_HOME\n"
+        )
+
+
 @pytest.mark.parametrize("words", [[], ["fly"], ["start", "--silence", "long"], ["worker"]])
 def test_a_wrong_command_line_ends_with_2(home: Home, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:

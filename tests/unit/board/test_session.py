@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from hilt_board.protocol import BlobStored, FrameDecoder, from_frame
+from hilt_board.protocol import AgentFailure, BlobStored, FrameDecoder, from_frame
 from hilt_board.session import HostSession
 
 from .examples import DIGEST
@@ -68,3 +68,24 @@ def test_a_client_that_closes_its_side_has_gone_and_one_that_speaks_has_not() ->
         return [*gone, session.gone.is_set(), session.closed]
 
     assert asyncio.run(serve()) == [False, True, True]
+
+
+def test_bytes_that_are_no_frame_end_the_session_with_an_answer_to_no_request() -> None:
+    async def serve() -> tuple[bytes, bool]:
+        reader, link = asyncio.StreamReader(), StalledLink()
+        link.flows.set()
+        session = HostSession(reader, link)  # type: ignore[arg-type]
+
+        async def handle(*_: object) -> None:
+            raise AssertionError
+
+        reader.feed_data(b"no frame at all, but many more bytes than a frame's header has")
+        await session.serve(handle)  # type: ignore[arg-type]
+        return bytes(link.written), session.closed
+
+    written, closed = asyncio.run(serve())
+    (frame,) = FrameDecoder().feed(written)
+    number, answer = from_frame(frame)
+    assert closed and number == 0
+    assert isinstance(answer, AgentFailure) and answer.code == "bad_message"
+    assert answer.message.startswith("not a hilt frame: it starts with b'no f'")

@@ -36,6 +36,13 @@ def test_a_path_longer_than_a_line_has_no_line_break_in_it() -> None:
     assert path in file.getvalue()
 
 
+def test_lines_break_at_spaces_only() -> None:
+    file = io.StringIO()
+    console = Console(file=file, width=10, force_terminal=True, color_system=None)
+    print_text(console, "of a look-up or --json-lines\n/a/path/of/hilt")
+    assert file.getvalue() == "of a\nlook-up or\n--json-lines\n/a/path/of/hilt\n"
+
+
 def test_an_error_wraps_between_words_on_a_terminal_of_80_columns(tmp_path: Path) -> None:
     terminal, other = pty.openpty()
     with subprocess.Popen(

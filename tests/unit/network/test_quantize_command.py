@@ -234,3 +234,24 @@ def test_the_datas_shape_answers_open_sizes() -> None:
     graph = graph_of(model_of(nodes, {"x": (None, 3, None, None)}, {"w": normal(4, 3, 1, 1)}), "test")
     assert shapes_from({"x": normal(5, 3, 8, 6)}, graph, "") == {"x": (1, 3, 8, 6)}
     assert shapes_from({"x": normal(5, 2, 3, 8, 6)}, graph, "") == {"x": (2, 3, 8, 6)}
+    assert shapes_from({"x": normal(3, 8, 6)}, graph, "") == {}
+    for declared, of_four, of_five in (
+        ((None, 3, 8, 6), {}, {"x": (4, 3, 8, 6)}),  # the samples say nothing of the images of one
+        ((2, 3, None, 6), {"x": (2, 3, 8, 6)}, {"x": (4, 3, 8, 6)}),
+        ((2, 3, 8, None), {"x": (2, 3, 8, 6)}, {"x": (4, 3, 8, 6)}),
+        ((2, None, 8, 6), {"x": (2, 3, 8, 6)}, {"x": (4, 3, 8, 6)}),
+        ((2, 3, 8, 6), {}, {}),
+    ):
+        graph.shapes["x"] = declared
+        assert shapes_from({"x": normal(5, 3, 8, 6)}, graph, "") == of_four
+        assert shapes_from({"x": normal(5, 4, 3, 8, 6)}, graph, "") == of_five
+
+
+def test_fewer_samples_are_spread_over_all() -> None:
+    from hilt.network.calibration import spread
+
+    samples: list[Any] = [{"x": np.array(number)} for number in range(10)]
+    for count, places in ((1, [0]), (2, [0, 9]), (4, [0, 3, 6, 9]), (9, [0, 1, 2, 3, 4, 6, 7, 8, 9])):
+        assert [int(each["x"]) for each in spread(samples, count)] == places
+    for count in (10, 11):
+        assert list(spread(samples, count)) == samples

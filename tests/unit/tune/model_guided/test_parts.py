@@ -31,6 +31,19 @@ def test_chosen_rows_see_every_part_and_each_knob_value(problem):
         assert set(often) <= set(codes[rows].tolist())
 
 
+def test_rows_are_chosen_up_to_a_count_and_the_first_see_most(problem):
+    candidates = candidates_of(problem)
+    parts = Parts(candidates)
+    every = np.ones(parts.masks.shape[1], dtype=np.bool_)
+    worth = np.ones(len(candidates))
+    all_of_them = parts.choose(every, worth, 100)
+    for count in (0, 1, 2, len(all_of_them), len(all_of_them) + 1):
+        assert parts.choose(every, worth, count).tolist() == all_of_them[:count].tolist()
+    assert parts.masks[all_of_them[0]].sum() == parts.masks.sum(axis=1).max()
+    assert parts.choose(every, np.zeros(len(candidates)), 5).size == 0
+    assert parts.share(every) == 1.0 and parts.share(~every) == 0.0
+
+
 def test_failed_trials_leave_a_part_unseen_until_there_are_two(problem):
     candidates = candidates_of(problem)
     parts = Parts(candidates)
