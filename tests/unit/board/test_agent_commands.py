@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -236,6 +237,22 @@ def test_a_home_that_is_open_to_others_is_refused(home: Home, capsys: pytest.Cap
     home.root.chmod(0o755)
     assert commands.main(["stop"]) == 1
     assert capsys.readouterr().err == f"hilt agent: {home.root} is open to others: chmod 700 it\n"
+
+
+def test_the_home_is_made_for_its_user_alone_where_it_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HILT_AGENT_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "far" / "away"))
+    before = os.umask(0)
+    try:
+        made = open_home()
+    finally:
+        os.umask(before)
+    assert made.root == tmp_path / "far" / "away" / ".hilt"
+    folders = [made.root, made.blobs, made.incoming, made.bitstreams, made.models]
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in folders] == [0o700] * 5
+    assert open_home().root == made.root
 
 
 def test_a_home_that_is_a_link_or_someone_elses_is_refused(

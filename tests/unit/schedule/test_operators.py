@@ -175,10 +175,19 @@ def test_a_transposed_convolution_scatters_its_inputs(data: st.DataObject) -> No
     [
         ("dense:n=1,ci=4", "co missing"),
         ("dense:n=1,ci=4,co=4,k=3x3", "'k=3x3' is none of n, ci, co"),
-        ("conv2d_transpose:n=1,ci=4,h=4,w=4,co=4,k=2x2,p=2x0", "padding 2 must be"),
+        ("conv2d_transpose:n=1,ci=4,h=4,w=4,co=4,k=2x2,p=2x0", "padding 2 must be at least 0 and below"),
+        ("conv2d_transpose:n=1,ci=4,h=4,w=4,co=4,k=2x3,p=1x3", "padding 3 must be at least 0 and below"),
+        ("conv2d_transpose:n=1,ci=4,h=4,w=4,co=4,k=2x2,op=0x1", "output padding 1 must be below the stride"),
         ("conv2d_transpose:n=1,ci=4,h=4,w=4,co=4,k=2x2,s=2x2,op=2x0", "output padding 2 must be"),
     ],
 )
 def test_an_unreadable_file_gets_one_clear_line(text: str, message: str) -> None:
     with pytest.raises(WorkloadError, match=message):
         load_workload(text)
+
+
+def test_a_transposed_convolution_pads_up_to_its_kernel_and_behind_up_to_its_stride() -> None:
+    workload = load_workload("conv2d_transpose:n=1,ci=4,h=4,w=5,co=4,k=2x3,s=2x3,p=1x2,op=1x2")
+    assert isinstance(workload, Conv2d)
+    assert (workload.height, workload.width, workload.padding) == (8, 15, (0, 0))
+    assert (workload.out_height, workload.out_width) == (7, 13)

@@ -239,3 +239,50 @@ def test_a_name_has_a_longest_length(name: str) -> None:
     RecordedSpace(**{**texts, name: "x" * longest}, knobs={"a": [1]})  # type: ignore[arg-type]
     with pytest.raises(DatasetError, match=f"a name is longer than {longest} characters"):
         RecordedSpace(**{**texts, name: "x" * (longest + 1)}, knobs={"a": [1]})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("knobs", "words"),
+    [
+        ({}, "it has 0 knobs; it must have 1 to 64"),
+        ({f"k{number}": [1] for number in range(64)}, None),
+        ({"k" * 200: [1]}, None),
+        ({"k" * 201: [1]}, f"a knob's name is '{'k' * 40}'"),
+        ({"": [1]}, "a knob's name is ''"),
+        ({"a\nb": [1]}, r"a knob's name is 'a\\nb'"),
+        ({"a": list(range(4096))}, None),
+        ({"a": list(range(4097))}, "knob a has 4097 values; it must have 1 to 4096"),
+        ({"a": []}, "knob a has 0 values"),
+        ({"a": ["v" * 200]}, None),
+        ({"a": ["v" * 201]}, f"knob a has the value '{'v' * 40}'; numbers and short texts are read"),
+        ({"a": [float("inf")]}, "knob a has the value 'inf'"),
+        ({"a": [None]}, "knob a has the value 'None'"),
+        ({"a": [1, 2, 1]}, "knob a has a value twice"),
+        ({"a": list(range(4096)), "b": list(range(4096))}, None),
+        ({"a": list(range(4096)), "b": list(range(4096)), "c": [1, 2]}, "span 33,554,432 configurations"),
+    ],
+)
+def test_knobs_are_bounded(knobs: dict[str, Any], words: str | None) -> None:
+    if words is None:
+        RecordedSpace("n", knobs)
+    else:
+        with pytest.raises(DatasetError, match=words):
+            RecordedSpace("n", knobs)
+
+
+@pytest.mark.parametrize("latency", [None, 0.0, -1.0, float("nan"), 1e9 + 1])
+def test_a_latency_is_above_0_and_at_most_1000_seconds(latency: float | None) -> None:
+    record = recorded_space.SpaceRecord([1], Outcome.OK, latency)
+    with pytest.raises(DatasetError, match="record 1: its latency is .*; it must be above 0 and at most 1,000 s"):
+        RecordedSpace("n", {"a": [1, 2]}, records=[record]).dataset()
+
+
+def test_latencies_are_kept_in_picoseconds_and_reasons_up_to_a_length() -> None:
+    records = [
+        recorded_space.SpaceRecord([0], Outcome.OK, 1e9),
+        recorded_space.SpaceRecord([1], Outcome.OK, 1e-9),
+        recorded_space.SpaceRecord([2], Outcome.CRASH, 5.0, "r" * 201),
+    ]
+    dataset = RecordedSpace("n", {"a": [0, 1, 2, 3]}, records=records).dataset()
+    assert dataset.cycles.tolist() == [10**15, 1, 0, 0]
+    assert [dataset.reason_of(index) for index in range(4)] == ["", "", "r" * 200, "absent"]
