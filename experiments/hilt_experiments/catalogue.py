@@ -118,7 +118,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         "cost model by share of valid samples",
         "HW-aware Figure 2",
         "cost_models:figure2",
-        (0.5, 20),
+        (0.5, 3),
         QuickSize(2, _DEEPBENCH),
     ),
     "hw-aware-fig3": Experiment(
@@ -148,7 +148,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         "the same against model P alone, in mostly invalid spaces",
         "ML2Tuner Figure 2",
         "ml2tuner_alone:alone",
-        (10, 60),
+        (4, 60),
         QuickSize(1, (_C10,)),
     ),
     "ml2tuner-fig3": Experiment(
