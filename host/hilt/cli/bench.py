@@ -26,8 +26,12 @@ if TYPE_CHECKING:
 
 _ALL = "all"
 _QUICK_MINUTES = 30.0
-_WITH_ADDED_TUNERS = ("trials", "mismatch")
-_WITH_DRAWN_WORLDS = ("foreign", "certainty", "sides")
+_WITH_ADDED_TUNERS = ("trials", "mismatch", "baselines", "score")
+_WITH_DRAWN_WORLDS = ("foreign", "certainty", "sides", "score")
+_WITH_LEVELS = (
+    *("foreign", "certainty", "sides", "trials", "baselines", "ablations", "mismatch"),
+    *("glimpse-fig4", "glimpse-fig6", "glimpse-steps", "glimpse-fig7"),
+)
 
 
 Names = Annotated[
@@ -38,11 +42,13 @@ Seeds = Annotated[int | None, typer.Option(min=1, help="Runs of each tuner on ea
 Workloads = Annotated[str | None, typer.Option(metavar="A,B", help="Only these, of those that it has.")]
 AddedTuners = Annotated[
     list[str] | None,
-    typer.Option(help="Compare this tuner too: a name, or FILE.py:CLASS (experiments trials and mismatch)."),
+    typer.Option(
+        help="Compare this tuner too: a name, or FILE.py:CLASS (experiments trials, mismatch, baselines and score)."
+    ),
 ]
 WorldSeed = Annotated[
     int | None,
-    typer.Option(min=0, help="Seed of the generator of worlds (experiments foreign, certainty and sides)."),
+    typer.Option(min=0, help="Seed of the generator of worlds (experiments foreign, certainty, sides and score)."),
 ]
 Full = Annotated[bool, typer.Option("--full", help="As many runs and trials as the paper made.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Few runs of few layers; `all` takes half an hour.")]
@@ -52,7 +58,7 @@ Minutes = Annotated[
 ]
 OneLevel = Annotated[
     str | None,
-    typer.Option(help="Only this level of checks, of those that it has: tvm or compiler."),
+    typer.Option(help="Only this level of checks, of an experiment that has both: tvm or compiler."),
 ]
 Jobs = Annotated[int, typer.Option(min=0, help="Processes; 0: one a core.")]
 Output = Annotated[
@@ -121,10 +127,13 @@ def _hold(names: list[str], settings: BenchSettings, minutes: float | None, fold
 
 def _refuse_others(names: list[str], settings: BenchSettings, minutes: float | None) -> None:
     """Raise BadParameter for an option that one of the experiments does not have."""
-    if settings.tuners and (others := [name for name in names if name not in _WITH_ADDED_TUNERS]):
-        raise typer.BadParameter(f"--tuner is for {' and '.join(_WITH_ADDED_TUNERS)}, not for {others[0]}")
-    if settings.seed is not None and (others := [name for name in names if name not in _WITH_DRAWN_WORLDS]):
-        raise typer.BadParameter(f"--seed is for {', '.join(_WITH_DRAWN_WORLDS)}, not for {others[0]}")
+    for option, given, having in (
+        ("--tuner", bool(settings.tuners), _WITH_ADDED_TUNERS),
+        ("--seed", settings.seed is not None, _WITH_DRAWN_WORLDS),
+        ("--checks", settings.checks is not None, _WITH_LEVELS),
+    ):
+        if given and (others := [name for name in names if name not in having]):
+            raise typer.BadParameter(f"{option} is for {', '.join(having)}, not for {others[0]}")
     if minutes is not None:
         raise typer.BadParameter(f"--minutes is for {_ALL}, which no other experiment stands beside")
 

@@ -69,8 +69,12 @@ def test_a_p_value_has_three_places(p_value: float, text: str) -> None:
         (["all", "trials"], "no experiment is called 'all'"),
         (["trials", "--full", "--quick"], "--full and --quick are two sizes; give one"),
         (["trials", "--minutes", "3"], "--minutes is for all, which no other experiment stands beside"),
-        (["hw-aware-fig5", "--tuner", "grid"], "--tuner is for trials and mismatch, not for hw-aware-fig5"),
-        (["trials", "--seed", "1"], "--seed is for foreign, certainty, sides, not for trials"),
+        (
+            ["hw-aware-fig5", "--tuner", "grid"],
+            "--tuner is for trials, mismatch, baselines, score, not for hw-aware-fig5",
+        ),
+        (["trials", "--seed", "1"], "--seed is for foreign, certainty, sides, score, not for trials"),
+        (["autotvm-fig6", "--checks", "tvm"], "glimpse-fig7, not for autotvm-fig6"),
         (["all", "--workloads", "resnet18.C2"], "all has the sizes --quick, --full and the usual one"),
         (["all", "--seeds", "2"], "and no other selection"),
         (["all", "--seed", "0"], "and no other selection"),
@@ -125,6 +129,16 @@ def test_an_experiment_ends_with_its_summary_or_one_json_object(
     result = json.loads(output.out)["trials"]
     assert result == {"folder": str(home / "experiments" / "trials"), "comparisons": [], "summary": ROWS[:2]}
     assert "all of it in" in output.err and "autotvm" not in output.err
+
+
+@pytest.mark.parametrize(
+    "words", [["score", "--tuner", "grid"], ["score", "--seed", "1"], ["baselines", "--tuner", "grid"]]
+)
+def test_an_experiment_takes_the_options_that_it_reads(
+    words: list[str], held: Callable[[list[dict[str, Any]]], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    held([])
+    assert run(["bench", *words]) == 0, capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("words", "minutes"), [([], float("inf")), (["--quick"], 30.0), (["--minutes", "0"], 0.0)])
