@@ -366,6 +366,9 @@ def test_help_says_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_sparkline_falls_from_the_first_verified_trial() -> None:
     assert sparkline([(2, 80.0), (5, 10.0)], 8) == "  ███▁▁▁"
+    assert sparkline([(0, 80.0), (1, 45.0), (2, 10.0)], 3) == "█▅▁" and sparkline([(0, 5.0)], 2) == "▁▁"
+    long = sparkline([(1, 80.0), (119, 10.0)], 120)
+    assert long == 59 * "█" + "▁", "60 columns, each of two trials, which shows the later one"
     assert sparkline([(0, 5.0)], 3) == "▁▁▁"
     assert len(sparkline([(0, 5.0), (999, 1.0)], 1000)) == 60
 

@@ -63,6 +63,20 @@ def test_the_ratio_is_of_medians_to_the_first_group() -> None:
     assert (second.median, second.ratio, second.valid_share) == (10, 2, 0.5)
 
 
+def test_a_group_without_a_right_trial_has_no_latency_and_the_first_that_has_one_is_the_measure() -> None:
+    runs = [
+        facts("a" * 32, [None, None], tuner="random"), facts("b" * 32, [], tuner="sa"),
+        facts("c" * 32, [9, 8, 12], tuner="ga"), facts("d" * 32, [16, None, None, None], tuner="hilt"),
+    ]  # fmt: skip
+    failed, empty, first, second = compare(runs)
+    for group, trials in ((failed, 2), (empty, 0)):
+        assert (group.median, group.least, group.largest, group.ratio, group.valid_share) == (None,) * 4 + (0.0,)
+        assert group.trials == trials
+    assert (first.median, first.ratio, first.trials, first.valid_share) == (8, 1, 3, 1.0)
+    assert (second.median, second.ratio, second.trials, second.valid_share) == (16, 2, 4, 0.25)
+    assert (second.runs, second.seeds) == (("d" * 32,), (1,))
+
+
 def test_a_curve_is_steps_and_a_band_spans_the_seeds() -> None:
     runs = [facts("a" * 32, [None, 8, 9, 4], seed=0), facts("b" * 32, [6, 7, 5, 5], seed=1)]
     assert np.array_equal(curve(runs[0], 5), [np.nan, 8, 8, 4, 4], equal_nan=True)
