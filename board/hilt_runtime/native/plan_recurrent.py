@@ -24,6 +24,8 @@ from hilt_runtime.operators_recurrent import (
 Inputs = Sequence[Any]
 Attributes = Mapping[str, Any]
 
+_LINE = 16
+"""Columns of a product's piece, at least: those of one line of the cache."""
 _ACTIVATIONS = ("Tanh", "Sigmoid", "Relu")
 """The activations of an RNN in the order of recurrent.c."""
 
@@ -86,7 +88,7 @@ def _units(builder: Builder, inputs: Inputs, out: Any, states: Sequence[Any], fi
     later = builder.constant(_with_table(scales_of(inputs, 2)[0][rows]))
     part = builder.new((1, 4 * units), np.float32)
     arrays = [data, weights, scales, builder.new((data.size,), np.int16), part]
-    builder.step("product_int8", arrays, [1, data.size, 4 * units])
+    builder.step("product_int8", arrays, [1, data.size, 4 * units, 4 * units])
     if _at(inputs, 3) is not None:
         both = inputs[3][0, : 4 * size] + inputs[3][0, 4 * size :]
         part = add_bias(builder, part, builder.constant(both[rows]))
@@ -128,7 +130,10 @@ def _data_parts(builder: Builder, kernel: str, gates: int, inputs: Inputs, direc
 
 
 def _products(builder: Builder, inputs: Inputs, directions: int) -> List[Any]:
-    """Add the products of the data with each direction's weights; they are read once for all steps."""
+    """Add the products of the data with each direction's weights; they are read once for all steps.
+
+    Products of int8 are cut in pieces of columns for the builder's threads.
+    """
     data, weights = inputs[0], inputs[1]
     if not is_int8(inputs):
         each = [builder.constant(np.ascontiguousarray(weights[place].T)) for place in range(directions)]
@@ -136,11 +141,14 @@ def _products(builder: Builder, inputs: Inputs, directions: int) -> List[Any]:
     rows, depth, columns = data.shape[0] * data.shape[1], data.shape[2], weights.shape[1]
     scales = scales_of(inputs, 1)
     made = [builder.new((*data.shape[:2], columns), np.float32) for _ in range(directions)]
+    pieces = min(builder.threads, directions * rows * depth * columns // split.LEAST) // directions
     with builder.at_once():
         for place, target in enumerate(made):
             matrix, own = builder.constant(weights[place]), builder.constant(scales[place])
-            arrays = [data, matrix, own, builder.new((rows * depth,), np.int16), target]
-            builder.step("product_int8", arrays, [rows, depth, columns])
+            for first, last in split.ranges(columns, max(pieces, 1), _LINE):
+                room = builder.new((rows * depth,), np.int16)
+                arrays = [data, matrix[first:last], own[first:last], room, target.reshape(-1)[first:]]
+                builder.step("product_int8", arrays, [rows, depth, last - first, columns])
     return made
 
 

@@ -323,14 +323,16 @@ static int run_lstm(const work_t *w) { return run_steps(w, 4, lstm_step); }
 static int run_gru(const work_t *w) { return run_steps(w, 3, gru_step); }
 static int run_rnn(const work_t *w) { return run_steps(w, 1, rnn_step); }
 
-// --- product of int8: rows, depth, columns. Buffers: data (rows, depth), weights of int8 (columns, depth), scales
-// (columns), int16 for the data, target (rows, columns). ---
+// --- product of int8: rows, depth, columns, the target's columns from one row to the next. Buffers: data (rows, depth),
+// weights of int8 (columns, depth), scales (columns), int16 for the data, target (rows, columns): of some columns of a
+// wider one, the buffer begins at the first of them. ---
 
 static int check_product_int8(const work_t *w) {
-  int64_t data = product_of(2, w->p), weights = product_of(2, w->p + 1), made[2] = {w->p[0], w->p[2]};
-  int64_t written = product_of(2, made);
-  return w->count == 5 && data >= 0 && weights >= 0 && written >= 0 && w->p[1] <= MOST_DEPTH && holds(w, 0, data, 4) &&
-         holds(w, 1, weights, 1) && holds(w, 2, w->p[2], 4) && holds(w, 3, data, 2) && holds(w, 4, written, 4);
+  const int64_t rows = w->p[0], columns = w->p[2], before[2] = {rows - 1, w->p[3]};
+  int64_t data = product_of(2, w->p), weights = product_of(2, w->p + 1), start = rows ? product_of(2, before) : 0;
+  return w->count == 5 && data >= 0 && weights >= 0 && start >= 0 && w->p[3] >= columns && w->p[1] <= MOST_DEPTH &&
+         holds(w, 0, data, 4) && holds(w, 1, weights, 1) && holds(w, 2, columns, 4) && holds(w, 3, data, 2) &&
+         holds(w, 4, rows ? start + columns : 0, 4);
 }
 
 // Returns k of the steps 2^-k of data: its largest finite value is less than 2^14 of them.
@@ -351,12 +353,12 @@ static int exponent_of(const float *data, ptrdiff_t count) {
 }
 
 static int run_product_int8(const work_t *w) {
-  const ptrdiff_t rows = w->p[0], depth = w->p[1], columns = w->p[2];
+  const ptrdiff_t rows = w->p[0], depth = w->p[1], columns = w->p[2], apart = w->p[3];
   int16_t *fixed = (int16_t *)w->data[3];
   int exponent = exponent_of(floats(w, 0), rows * depth);
   to_steps(floats(w, 0), fixed, rows * depth, exponent);
   times_rows(fixed, rows, (const int8_t *)w->data[1], floats(w, 2), depth, columns, ldexp(1.0, -exponent), floats(w, 4),
-             columns);
+             apart);
   return 0;
 }
 

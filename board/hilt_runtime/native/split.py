@@ -65,7 +65,7 @@ def _elements_of(kernel: str, arrays: Sequence[Any], numbers: Sequence[Any]) -> 
     return elements
 
 
-def _ranges(units: int, pieces: int, step: int = 1) -> Iterator[Tuple[int, int]]:
+def ranges(units: int, pieces: int, step: int = 1) -> Iterator[Tuple[int, int]]:
     """Yield the begin and end of each piece of `units`; all but the last are multiples of `step`."""
     steps = -(-units // step)
     pieces = min(pieces, steps)
@@ -81,7 +81,7 @@ def _flat(array: Any, first: int, last: Any = None) -> Any:
 def _elements(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
     """Cut a step from element to element: its first and last arrays are alike, those between are whole."""
     made: List[Piece] = []
-    for first, last in _ranges(int(numbers[0]), pieces, _LINE):
+    for first, last in ranges(int(numbers[0]), pieces, _LINE):
         data, *between, target = arrays
         parts = [_flat(data, first, last), *between, _flat(target, first, last)]
         made.append((parts, [last - first, *numbers[1:]]))
@@ -100,7 +100,7 @@ def _outermost(place: int, *beside: int) -> Splitter:
         made: List[Piece] = []
         units = int(numbers[place])
         cuts = {0, len(arrays) - 1, *beside}
-        for first, last in _ranges(units, pieces):
+        for first, last in ranges(units, pieces):
             parts = [
                 _flat(array, first * (array.size // units), last * (array.size // units)) if number in cuts else array
                 for number, array in enumerate(arrays)
@@ -121,7 +121,7 @@ def _broadcast(axes: int) -> Splitter:
     def cut(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
         units, made = int(numbers[sizes]), []
         inner = arrays[2].size // units
-        for first, last in _ranges(units, pieces, _LINE if numbers[axes] == 1 else 1):
+        for first, last in ranges(units, pieces, _LINE if numbers[axes] == 1 else 1):
             parts = [
                 _flat(arrays[0], first * int(numbers[left])),
                 _flat(arrays[1], first * int(numbers[right])),
@@ -137,7 +137,7 @@ def _copy(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequenc
     """Cut a copy along its outermost axis: offsets say where each piece begins."""
     item, axes, read, write, units = (int(number) for number in numbers[:5])
     made: List[Piece] = []
-    for first, last in _ranges(units, pieces, _LINE if axes == 1 else 1):
+    for first, last in ranges(units, pieces, _LINE if axes == 1 else 1):
         offsets = [read + first * int(numbers[10]), write + first * int(numbers[16])]
         made.append((arrays, [item, axes, *offsets, last - first, *numbers[5:]]))
     return made
@@ -149,7 +149,7 @@ def _matmul(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Seque
     left, right, target = arrays
     units, made = int(numbers[axis]), []
     inner = target.size // units
-    for first, last in _ranges(units, pieces):
+    for first, last in ranges(units, pieces):
         rows = _flat(left, first * int(numbers[5 + axis]))
         columns = right if axis == 2 else _flat(right, first * int(numbers[9 + axis]))
         parts = [rows, columns, _flat(target, first * inner, last * inner)]
@@ -182,7 +182,7 @@ def _packing(plain: int) -> Splitter:
         if (images, outer, batch) != (1, 1, 1) or -(-channels // block) != inner or any(last):
             return [(arrays, numbers)]
         made: List[Piece] = []
-        for first, end in _ranges(inner, pieces):
+        for first, end in ranges(inner, pieces):
             parts = list(arrays)
             here = min(end * block, channels)
             parts[plain] = _flat(arrays[plain], first * block * pixels, here * pixels)
@@ -198,20 +198,20 @@ def _softmax(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequ
     if numbers[1] >= pieces:
         return _outermost(1)(arrays, numbers, pieces)
     shape, (begin, end), pitch = numbers[:4], numbers[4:6], numbers[6:]
-    cuts = _ranges(end - begin, pieces, _LINE)
+    cuts = ranges(end - begin, pieces, _LINE)
     return [(arrays, [*shape, begin + first, begin + last, *pitch]) for first, last in cuts]
 
 
 def _fold(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
     """Cut a fold by rows: its thirteenth and fourteenth number."""
     shape, (begin, end), form = numbers[:12], numbers[12:14], numbers[14:]
-    return [(arrays, [*shape, begin + first, begin + last, *form]) for first, last in _ranges(end - begin, pieces)]
+    return [(arrays, [*shape, begin + first, begin + last, *form]) for first, last in ranges(end - begin, pieces)]
 
 
 def _groups(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
     """Cut a counted sum by groups: its last two numbers."""
     *shape, begin, end = numbers
-    return [(arrays, [*shape, begin + first, begin + last]) for first, last in _ranges(end - begin, pieces)]
+    return [(arrays, [*shape, begin + first, begin + last]) for first, last in ranges(end - begin, pieces)]
 
 
 _SPLITTERS: Dict[str, Splitter] = {

@@ -86,6 +86,7 @@ class StepWork:
         macs: Multiply-accumulates; of a fold of floats, those that it quantises.
         contiguous_bytes: Written to or read from the memory that VTA reads.
         parts: That the step can be cut in, at most.
+        shared_macs: Of the multiply-accumulates: those that all cores share, whatever `parts` is.
     """
 
     op: str
@@ -94,6 +95,7 @@ class StepWork:
     macs: int = 0
     contiguous_bytes: int = 0
     parts: int = MOST_THREADS
+    shared_macs: int = 0
 
 
 _SMALLEST_CACHE = min(core.cached_bytes for core in CORES.values())
@@ -211,14 +213,16 @@ def node_work(graph: Graph, node: Node) -> StepWork:
     if node.op in _WHOLE_IMAGE or node.op.startswith("Reduce"):
         elements = max((tensor.size for tensor in inputs), default=elements)
     op = "Where by one" if node.op == "Where" and _is_of_one(graph, node.inputs[0]) else node.op
-    moved = _moved_bytes((*inputs, *outputs), constants)
+    moved, shared = _moved_bytes((*inputs, *outputs), constants), 0
     if node.op in _RECURRENT and len(constants) > 1:
         op, elements, again = _recurrence(node.op, inputs[0].shape, constants[1])
         moved += again
+        shared = int(constants[0].size) * math.prod(inputs[0].shape[:2])
     shapes = [tuple(tensor.shape) for tensor in inputs]
     counted = elements * len(constants[0]) if node.op == "counted_sum" else 0
     macs = counted or graph.macs(node) or _float_macs(node, shapes, constants, elements)
-    return StepWork(op, elements * _window(node), moved, macs, parts=_parts(node, shapes, op.endswith(" int8")))
+    parts = _parts(node, shapes, op.endswith(" int8"))
+    return StepWork(op, elements * _window(node), moved, macs, parts=parts, shared_macs=shared)
 
 
 def _recurrence(op: str, shape: Sequence[int], weights: NDArray[Any]) -> tuple[str, int, int]:
@@ -388,8 +392,10 @@ def _joining(core: Core, pieces: int, awake: bool) -> float:
 def _native_seconds(core: Core, work: StepWork, awake: bool, quiet: bool) -> float:
     if work.op in _VIEWS:
         return 0.0
-    pieces = pieces_of(core, [work])
-    computing = _computing(core, _instructions_of(work)[_place(core)], pieces) + _joining(core, pieces, awake)
+    pieces, shared = pieces_of(core, [work]), work.shared_macs * _per_mac(work)[_place(core)]
+    sharing = max(pieces, min(core.cores, work.shared_macs // LEAST))
+    computing = _computing(core, _instructions_of(work)[_place(core)] - shared, pieces)
+    computing += _computing(core, shared, sharing) + _joining(core, sharing, awake)
     fits = work.bytes <= core.cached_bytes
     moving = work.bytes / _outer_rate(core, work.bytes)
     moving += work.contiguous_bytes / core.memory_bytes_per_second if fits else 0.0
@@ -416,9 +422,13 @@ def _outer_rate(core: Core, moved_bytes: int) -> float:
 
 def _instructions_of(work: StepWork) -> tuple[float, float]:
     """Return the instructions of a step on armhf and on arm64."""
-    each, product = _instructions(work.op), _PER_MAC.get(work.op, _PER_FLOAT_MAC)
+    each, product = _instructions(work.op), _per_mac(work)
     first, second = (work.elements * each[place] + work.macs * product[place] for place in (0, 1))
     return first, second
+
+
+def _per_mac(work: StepWork) -> tuple[float, float]:
+    return _PER_MAC.get(work.op, _PER_FLOAT_MAC)
 
 
 def _instructions(op: str) -> tuple[float, float]:

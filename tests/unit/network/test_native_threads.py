@@ -16,13 +16,14 @@ from hilt.network.graph import Graph, Node, Tensor
 from hilt.network.processor_time import modelled_time
 from hilt_runtime import operators
 from hilt_runtime.native import library as libraries
+from hilt_runtime.native import split as split_module
 from hilt_runtime.native.inference import InferencePlan
 from hilt_runtime.native.library import MOST_THREADS, engine
 from hilt_runtime.native.plans import execute, plan_operator
 from hilt_runtime.native.split import AWAKE_MICROSECONDS, LEAST, split
-from hilt_runtime.native.steps import Builder, NotNativeError
+from hilt_runtime.native.steps import KERNELS, Builder, NotNativeError
 from tests.native.cases import OPERATORS
-from tests.unit.network.engines import library
+from tests.unit.network.engines import assert_native_equals_numpy, library
 
 
 def integers(*shape: int) -> np.ndarray[Any, Any]:
@@ -64,6 +65,44 @@ def test_the_model_counts_the_cores_that_a_step_is_cut_for(name: str) -> None:
     one, two = (step_seconds(core, "native", work) for core in (replace(CORTEX_A9, cores=1), CORTEX_A9))
     if one * CORTEX_A9.clock_hz > 4 * LEAST:  # twice as many as two pieces have: both count roughly
         assert (found > 1) == (two < one)
+
+
+def recurrence_of_int8(gates: int, directions: int, hidden: int = 24, depth: int = 40) -> list[Any]:
+    random = np.random.default_rng(3)
+    rows = gates * hidden
+    weights = [random.integers(-128, 128, (directions, rows, size)).astype(np.int8) for size in (depth, hidden)]
+    scales = [random.uniform(1e-3, 1e-2, (directions, rows)).astype(np.float32) for _ in range(2)]
+    return [random.normal(0, 1, (5, 2, depth)).astype(np.float32), *weights, *[None] * 5, *scales]
+
+
+@pytest.mark.parametrize(("op", "gates"), [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
+@pytest.mark.parametrize(("direction", "directions"), [("forward", 1), ("reverse", 1), ("bidirectional", 2)])
+def test_products_of_int8_are_cut_in_lines_of_columns(op: str, gates: int, direction: str, directions: int) -> None:
+    inputs, attributes = recurrence_of_int8(gates, directions), {"hidden_size": 24, "direction": direction}
+    assert assert_native_equals_numpy(op, inputs, attributes)
+    builder = Builder(4)
+    for constant in filter(lambda each: each is not None, inputs[1:]):
+        builder.constant(constant)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(split_module, "LEAST", 10 * 40 * 16)
+        plan_operator(builder, op, inputs, attributes)
+    products = [record for record in builder.records if KERNELS[record.kernel - 1] == "product_int8"]
+    columns, each = gates * 24, min(4 // directions, gates * 24 // 16)
+    assert products[0].together == len(products) == each * directions
+    assert [record.numbers[3] for record in products] == [columns] * len(products)
+    cut = [record.numbers[2] for record in products[:each]]
+    assert sum(cut) == columns and all(size % 16 == 0 for size in cut[:-1])
+
+
+def test_all_cores_share_the_products_of_a_recurrences_data() -> None:
+    """The steps themselves follow one another."""
+    alone = StepWork("GRU int8", 1 << 10, 0, 1 << 20, parts=1)
+    shared = replace(alone, shared_macs=3 << 18)
+    one, two = (step_seconds(CORTEX_A9, "native", work, awake=True) for work in (alone, shared))
+    assert two < 0.8 * one
+    assert step_seconds(replace(CORTEX_A9, cores=1), "native", shared, awake=True) == pytest.approx(one)
+    few = replace(alone, shared_macs=LEAST)
+    assert step_seconds(CORTEX_A9, "native", few, awake=True) == pytest.approx(one)
 
 
 def test_two_cores_halve_the_computing_and_not_the_memory() -> None:

@@ -191,26 +191,26 @@ NODES: dict[str, tuple[str, dict[str, Any], dict[str, Tensor], dict[str, np.ndar
     "from nothing": ("Range", {}, of_floats(y=(5,)), {}, StepWork("Range", 5, 20, parts=1)),
     "recurrence": (
         "GRU", {}, of_floats(x=(3, 2, 4), y=(3, 1, 2, 8)), {"w": floats(1, 24, 4), "r": floats(1, 24, 8)},
-        StepWork("GRU", 3 * 2 * 8, 96 + 192 + 384 + 768, 6 * (96 + 192), parts=1),
+        StepWork("GRU", 3 * 2 * 8, 96 + 192 + 384 + 768, 6 * (96 + 192), parts=1, shared_macs=6 * 96),
     ),
     "recurrence both ways": (
         "RNN", {"direction": "bidirectional"}, of_floats(x=(3, 1, 4), y=(3, 2, 1, 8)),
         {"w": floats(2, 8, 4), "r": floats(2, 8, 8)},
-        StepWork("RNN", 3 * 2 * 8, 48 + 192 + 256 + 512, 3 * (64 + 128), parts=2),
+        StepWork("RNN", 3 * 2 * 8, 48 + 192 + 256 + 512, 3 * (64 + 128), parts=2, shared_macs=3 * 64),
     ),
     "a step of a recurrence in int8": (
         "LSTM", {}, of_floats(x=(1, 1, 4), y=(1, 1, 1, 8)),
         {"w": np.zeros((1, 32, 4), np.int8), "r": np.zeros((1, 32, 8), np.int8)},
-        StepWork("LSTM int8", 8, 16 + 32 + 128 + 256, 128 + 256),
+        StepWork("LSTM int8", 8, 16 + 32 + 128 + 256, 128 + 256, shared_macs=128),
     ),
     "steps of a recurrence in int8": (
         "LSTM", {}, of_floats(x=(2, 1, 4), y=(2, 1, 1, 8)),
         {"w": np.zeros((1, 32, 4), np.int8), "r": np.zeros((1, 32, 8), np.int8)},
-        StepWork("LSTM int8", 16, 32 + 64 + 128 + 256, 2 * (128 + 256), parts=1),
+        StepWork("LSTM int8", 16, 32 + 64 + 128 + 256, 2 * (128 + 256), parts=1, shared_macs=2 * 128),
     ),
     "a recurrence whose weights no cache holds": (
         "RNN", {}, of_floats(x=(3, 1, 4), y=(3, 1, 1, 400)), {"w": floats(1, 400, 4), "r": floats(1, 400, 400)},
-        StepWork("RNN", 1200, 48 + 4800 + 6400 + 640_000 * 3, 3 * (1600 + 160_000), parts=1),
+        StepWork("RNN", 1200, 48 + 4800 + 6400 + 640_000 * 3, 3 * (1600 + 160_000), parts=1, shared_macs=3 * 1600),
     ),
 }  # fmt: skip
 
