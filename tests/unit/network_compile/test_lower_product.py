@@ -32,7 +32,7 @@ from hilt_runtime import Network, read_bundle
 
 from .graphs import BATCHED, PYNQ, SMALL, Builder
 
-pytestmark = pytest.mark.slow  # runs programs on the golden model
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_search")]  # runs programs on the golden model
 
 SLOW = ProcessorSpeed(CORTEX_A9, 1000.0, "made slow, so that VTA is chosen")
 PRODUCTS = [
