@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from hilt_board import session as module
 from hilt_board.protocol import AgentFailure, BlobStored, FrameDecoder, from_frame
 from hilt_board.session import HostSession
 
@@ -89,3 +92,21 @@ def test_bytes_that_are_no_frame_end_the_session_with_an_answer_to_no_request() 
     assert closed and number == 0
     assert isinstance(answer, AgentFailure) and answer.code == "bad_message"
     assert answer.message.startswith("not a hilt frame: it starts with b'no f'")
+
+
+def test_a_link_that_takes_nothing_closes_the_session_and_a_closed_one_is_told_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_WRITE_SECONDS", 0.01)
+    reply = BlobStored(sha256=DIGEST, received=1, complete=False)
+
+    async def send_twice() -> tuple[bool, bool, bytes, bytes]:
+        link = StalledLink()
+        session = HostSession(asyncio.StreamReader(), link)  # type: ignore[arg-type]
+        await session.send(1, reply)
+        first = bytes(link.written)
+        await session.send(2, reply)
+        return session.closed, session.gone.is_set(), first, bytes(link.written)
+
+    closed, gone, first, both = asyncio.run(send_twice())
+    assert closed and gone and first == both != b""
