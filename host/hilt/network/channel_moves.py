@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from hilt.network.channel_map import ChannelMap, Widths, shuffled
 from hilt.network.channel_uses import FOLLOWERS, MOVERS, ON_VTA, ChannelUses, is_convolution, is_depthwise
 from hilt.network.graph import Graph, Node
+from hilt.network.graph_writer import GraphWriter
 
 _SELECTING: Mapping[str, Any] = {
     **{"strides": [1, 1], "pads": [0] * 4, "groups": 1, "dilations": [1, 1], "input_dilation": [1, 1]},
@@ -51,10 +52,10 @@ class _Mover:
     def __init__(self, graph: Graph, block: int) -> None:
         self._graph = graph
         self._uses = ChannelUses(graph, block)
-        self._nodes: list[Node] = []
-        self._tensors, self._constants = dict(graph.tensors), dict(graph.constants)
+        self._writer = GraphWriter(graph)
+        self._nodes, self._tensors = self._writer.nodes, self._writer.tensors
+        self._constant, self._name = self._writer.constant, self._writer.name
         self._widths, self._block = Widths(self._tensors, block), block
-        self._names = {*graph.tensors, *graph.constants, *(node.name for node in graph.nodes)}
         self._on_vta = {name for node in graph.nodes if node.op in ON_VTA for name in node.outputs}
         """Tensors that VTA may make: selecting them moves nothing to it."""
         self._maps: dict[str, ChannelMap] = {}
@@ -83,7 +84,7 @@ class _Mover:
             return self._graph
         needed |= {name for node in kept for name in node.outputs} | set(self._graph.inputs)
         tensors = {name: tensor for name, tensor in self._tensors.items() if name in needed}
-        constants = {name: value for name, value in self._constants.items() if name in needed}
+        constants = {name: value for name, value in self._writer.constants.items() if name in needed}
         return replace(self._graph, nodes=tuple(nodes), tensors=tensors, constants=constants)
 
     def take(self, node: Node) -> None:
@@ -159,7 +160,7 @@ class _Mover:
 
     def _folded(self, node: Node) -> Node:
         """Return a convolution that reads the tensors that its channels come from, if that takes VTA little."""
-        data, weights = node.inputs[0], self._constants[node.inputs[1]]
+        data, weights = node.inputs[0], self._writer.constants[node.inputs[1]]
         channels = self._maps[data]
         pixels, made = (math.prod(self._tensors[name].shape[2:]) for name in (data, node.outputs[0]))
         count, width, taken = len(channels), channels.width(self._widths), weights[:, 0].size * made
@@ -190,11 +191,11 @@ class _Mover:
 
     def _pad(self, node: Node) -> None:
         """Write a convolution with kernels of zeros up to a block."""
-        output, weights = node.outputs[0], self._constants[node.inputs[1]]
+        output, weights = node.outputs[0], self._writer.constants[node.inputs[1]]
         count, more = len(weights), -len(weights) % self._block
         constants = [np.concatenate([weights, np.zeros((more, *weights.shape[1:]), np.int8)])]
         if len(node.inputs) > 2 and node.inputs[2]:
-            bias = self._constants[node.inputs[2]]
+            bias = self._writer.constants[node.inputs[2]]
             constants.append(np.concatenate([bias, np.zeros(more, bias.dtype)]))
         names = [
             self._constant(f"{node.name}.{kind}", value)
@@ -226,7 +227,7 @@ class _Mover:
         if node.op == "conv2d":
             for place, kind in ((1, "kernels"), (2, "sums")):
                 if place < len(inputs) and inputs[place]:
-                    given = self._constants[inputs[place]]
+                    given = self._writer.constants[inputs[place]]
                     spread = np.zeros((self._widths.of(joined), *given.shape[1:]), given.dtype)
                     spread[places] = given
                     inputs[place] = self._constant(f"{node.name}.{kind}", spread)
@@ -292,21 +293,8 @@ class _Mover:
 
     def _tensor(self, name: str, like: str, channels: int) -> str:
         """Add a tensor as another one, but for its channels; return its name."""
-        name = self._name(name)
+        name = self._writer.tensor(name, like, channels)
         self._on_vta.add(name)
-        tensor = self._tensors[like]
-        self._tensors[name] = replace(tensor, name=name, shape=(tensor.shape[0], channels, *tensor.shape[2:]))
-        return name
-
-    def _constant(self, name: str, value: NDArray[Any]) -> str:
-        name = self._name(name)
-        self._constants[name] = np.ascontiguousarray(value)
-        return name
-
-    def _name(self, name: str) -> str:
-        while name in self._names:
-            name += "_"
-        self._names.add(name)
         return name
 
 

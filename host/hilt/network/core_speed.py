@@ -217,7 +217,8 @@ def node_work(graph: Graph, node: Node) -> StepWork:
     if node.op in _RECURRENT and len(constants) > 1:
         op, elements, again = _recurrence(node.op, inputs[0].shape, constants[1])
         moved += again
-        shared = int(constants[0].size) * math.prod(inputs[0].shape[:2])
+        rows = math.prod(inputs[0].shape[:2])
+        shared = int(constants[0].size) * rows if rows > 1 or op.endswith(" int8") else 0
     shapes = [tuple(tensor.shape) for tensor in inputs]
     counted = elements * len(constants[0]) if node.op == "counted_sum" else 0
     macs = counted or graph.macs(node) or _float_macs(node, shapes, constants, elements)

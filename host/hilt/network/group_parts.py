@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from hilt.network.graph import Graph, Node
+from hilt.network.graph_writer import GraphWriter
 from hilt.vta.layout import blocks
 from hilt.vta.parameters import VTAParameters
 
@@ -32,22 +33,23 @@ class _Writer:
 
     def __init__(self, graph: Graph, parameters: VTAParameters) -> None:
         self._graph, self._parameters = graph, parameters
-        self._nodes: list[Node] = []
-        self._tensors, self._constants = dict(graph.tensors), dict(graph.constants)
+        self._writer = GraphWriter(graph)
 
     def written(self) -> Graph:
-        if len(self._nodes) == len(self._graph.nodes):
+        made = self._writer
+        if len(made.nodes) == len(self._graph.nodes):
             return self._graph
-        return replace(self._graph, nodes=tuple(self._nodes), tensors=self._tensors, constants=self._constants)
+        return replace(self._graph, nodes=tuple(made.nodes), tensors=made.tensors, constants=made.constants)
 
     def take(self, node: Node) -> None:
         groups = _groups(node)
         first = self._first_part(node) if groups > 1 else 0
         if first == 0:
-            self._nodes.append(node)
+            self._writer.nodes.append(node)
             return
         made = [self._part(node, 0, first, groups), self._part(node, first, groups, groups)]
-        self._nodes.append(Node(f"{node.name}.parts", "concat", tuple(made), node.outputs, {"axis": 1}, node.source))
+        name = self._writer.name(f"{node.name}.parts")
+        self._writer.nodes.append(Node(name, "concat", tuple(made), node.outputs, {"axis": 1}, node.source))
 
     def _first_part(self, node: Node) -> int:
         """Return how many groups are together in whole blocks; 0 if none or all are, or the images are too many."""
@@ -67,36 +69,31 @@ class _Writer:
 
     def _part(self, node: Node, first: int, last: int, groups: int) -> str:
         """Add the convolution of some groups; return its output."""
-        (outputs, inputs), name = self._weights(node), f"{node.name}.{first}"
+        (outputs, inputs), name = self._weights(node), self._writer.name(f"{node.name}.{first}")
         of_group = outputs // groups
         channels = slice(first * of_group, last * of_group)
         data = self._cut(name, node.inputs[0], first * inputs, last * inputs)
-        constants = [self._constant(f"{name}.{place}", each, channels) for place, each in enumerate(node.inputs[1:3])]
+        constants = [self._constant(name, each, channels) for each in node.inputs[1:3]]
         residual = [self._cut(f"{name}.residual", each, channels.start, channels.stop) for each in node.inputs[3:]]
         shift = node.attributes.get("shift", [0])
         attributes: dict[str, Any] = {**node.attributes, "groups": last - first}
         attributes["shift"] = shift if len(shift) == 1 else shift[channels]
-        output = self._tensor(f"{name}.result", node.outputs[0], channels.stop - channels.start)
-        self._nodes.append(Node(name, node.op, (data, *constants, *residual), (output,), attributes, node.source))
+        output = self._writer.tensor(f"{name}.result", node.outputs[0], channels.stop - channels.start)
+        inputs_of = (data, *constants, *residual)
+        self._writer.nodes.append(Node(name, node.op, inputs_of, (output,), attributes, node.source))
         return output
 
     def _constant(self, name: str, source: str, channels: slice) -> str:
-        if not source:
-            return source
-        self._constants[name] = self._graph.constants[source][channels]
-        return name
+        """Add the part of a constant, if there is one; return its name."""
+        return self._writer.constant(f"{name}.{source}", self._graph.constants[source][channels]) if source else ""
 
     def _cut(self, name: str, source: str, start: int, end: int) -> str:
         """Add a Slice of channels; return its output."""
         attributes = {"axes": [1], "starts": [start], "ends": [end], "steps": [1]}
-        output = self._tensor(f"{name}.data", source, end - start)
-        self._nodes.append(Node(f"{name}.cut", "slice", (source,), (output,), attributes))
+        output = self._writer.tensor(f"{name}.data", source, end - start)
+        cut = self._writer.name(f"{name}.cut")
+        self._writer.nodes.append(Node(cut, "slice", (source,), (output,), attributes))
         return output
-
-    def _tensor(self, name: str, like: str, channels: int) -> str:
-        whole = self._graph.tensors[like]
-        self._tensors[name] = replace(whole, name=name, shape=(whole.shape[0], channels, *whole.shape[2:]))
-        return name
 
 
 def _groups(node: Node) -> int:

@@ -198,6 +198,10 @@ NODES: dict[str, tuple[str, dict[str, Any], dict[str, Tensor], dict[str, np.ndar
         {"w": floats(2, 8, 4), "r": floats(2, 8, 8)},
         StepWork("RNN", 3 * 2 * 8, 48 + 192 + 256 + 512, 3 * (64 + 128), parts=2, shared_macs=3 * 64),
     ),
+    "a step of a recurrence": (
+        "GRU", {}, of_floats(x=(1, 1, 4), y=(1, 1, 1, 8)), {"w": floats(1, 24, 4), "r": floats(1, 24, 8)},
+        StepWork("GRU", 8, 16 + 32 + 384 + 768, 96 + 192, parts=1),
+    ),
     "a step of a recurrence in int8": (
         "LSTM", {}, of_floats(x=(1, 1, 4), y=(1, 1, 1, 8)),
         {"w": np.zeros((1, 32, 4), np.int8), "r": np.zeros((1, 32, 8), np.int8)},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -65,6 +66,15 @@ def test_the_groups_that_fill_blocks_are_apart(form: str) -> None:
 def test_other_convolutions_stay_one(form: str) -> None:
     _, graph = grouped(*WHOLE[form])
     assert with_groups_in_parts(graph, VTAParameters.from_name(PYNQ)) is graph
+
+
+def test_names_that_the_graph_has_are_left_to_it() -> None:
+    _, graph = grouped(72, 72, 3)
+    graph = replace(graph, nodes=(*graph.nodes[:-1], replace(graph.nodes[-1], name="conv1.0")))
+    parts = with_groups_in_parts(graph, VTAParameters.from_name(PYNQ))
+    check(parts)
+    names = [node.name for node in parts.nodes]
+    assert len(set(names)) == len(names) and {"conv1.0", "conv1.0_", "conv1.2"} <= set(names)
 
 
 def test_parts_of_several_images_would_lie_apart() -> None:
