@@ -24,8 +24,8 @@ from hilt_runtime.operators_recurrent import (
 Inputs = Sequence[Any]
 Attributes = Mapping[str, Any]
 
-_LINE = 16
-"""Columns of a product's piece, at least: those of one line of the cache."""
+_LEAST_COLUMNS = 16
+"""Of a product's piece: a line of the cache."""
 _ACTIVATIONS = ("Tanh", "Sigmoid", "Relu")
 """The activations of an RNN in the order of recurrent.c."""
 
@@ -145,7 +145,7 @@ def _products(builder: Builder, inputs: Inputs, directions: int) -> List[Any]:
     with builder.at_once():
         for place, target in enumerate(made):
             matrix, own = builder.constant(weights[place]), builder.constant(scales[place])
-            for first, last in split.ranges(columns, max(pieces, 1), _LINE):
+            for first, last in split.ranges(columns, max(pieces, 1), _LEAST_COLUMNS):
                 room = builder.new((rows * depth,), np.int16)
                 arrays = [data, matrix[first:last], own[first:last], room, target.reshape(-1)[first:]]
                 builder.step("product_int8", arrays, [rows, depth, last - first, columns])

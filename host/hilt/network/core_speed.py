@@ -209,21 +209,32 @@ def node_work(graph: Graph, node: Node) -> StepWork:
     """Return the work of a node of a graph."""
     inputs, outputs = _tensors(graph, node.inputs), _tensors(graph, node.outputs)
     constants = [graph.constants[name] for name in node.inputs if name in graph.constants]
-    elements = sum(tensor.size for tensor in outputs)
-    if node.op in _WHOLE_IMAGE or node.op.startswith("Reduce"):
-        elements = max((tensor.size for tensor in inputs), default=elements)
-    op = "Where by one" if node.op == "Where" and _is_of_one(graph, node.inputs[0]) else node.op
-    moved, shared = _moved_bytes((*inputs, *outputs), constants), 0
+    moved, shapes = _moved_bytes((*inputs, *outputs), constants), [tuple(tensor.shape) for tensor in inputs]
     if node.op in _RECURRENT and len(constants) > 1:
-        op, elements, again = _recurrence(node.op, inputs[0].shape, constants[1])
-        moved += again
-        rows = math.prod(inputs[0].shape[:2])
-        shared = int(constants[0].size) * rows if rows > 1 or op.endswith(" int8") else 0
-    shapes = [tuple(tensor.shape) for tensor in inputs]
+        return _recurrent_work(node, shapes, constants, moved)
+    op = "Where by one" if node.op == "Where" and _is_of_one(graph, node.inputs[0]) else node.op
+    elements = _elements(node, inputs, outputs)
     counted = elements * len(constants[0]) if node.op == "counted_sum" else 0
     macs = counted or graph.macs(node) or _float_macs(node, shapes, constants, elements)
-    parts = _parts(node, shapes, op.endswith(" int8"))
-    return StepWork(op, elements * _window(node), moved, macs, parts=parts, shared_macs=shared)
+    return StepWork(op, elements * _window(node), moved, macs, parts=_parts(node, shapes))
+
+
+def _elements(node: Node, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
+    """Return the elements of a node's outputs; of a reduction those of its largest input."""
+    made = sum(tensor.size for tensor in outputs)
+    reduces = node.op in _WHOLE_IMAGE or node.op.startswith("Reduce")
+    return max((tensor.size for tensor in inputs), default=made) if reduces else made
+
+
+def _recurrent_work(
+    node: Node, shapes: Sequence[tuple[int, ...]], constants: Sequence[NDArray[Any]], moved: int
+) -> StepWork:
+    """Return the work of a recurrent operator; `moved` are its bytes, read and written once."""
+    op, elements, again = _recurrence(node.op, shapes[0], constants[1])
+    int8, rows = op.endswith(" int8"), math.prod(shapes[0][:2])
+    shared = int(constants[0].size) * rows if rows > 1 or int8 else 0
+    macs = _float_macs(node, shapes, constants, elements)
+    return StepWork(op, elements, moved + again, macs, parts=_parts(node, shapes, int8), shared_macs=shared)
 
 
 def _recurrence(op: str, shape: Sequence[int], weights: NDArray[Any]) -> tuple[str, int, int]:
@@ -260,7 +271,7 @@ def _window(node: Node) -> int:
     return math.prod(int(size) for size in node.attributes.get("kernel", node.attributes.get("kernel_shape", ())))
 
 
-def _parts(node: Node, shapes: Sequence[tuple[int, ...]], int8: bool) -> int:
+def _parts(node: Node, shapes: Sequence[tuple[int, ...]], int8: bool = False) -> int:
     """Return how many pieces the native engine can cut a node in, at most; `int8`: its weights are."""
     outer = MOST_THREADS
     if node.op in _ON_ONE_CORE or not shapes:

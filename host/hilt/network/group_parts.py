@@ -47,7 +47,7 @@ class _Writer:
         if first == 0:
             self._writer.nodes.append(node)
             return
-        made = [self._part(node, 0, first, groups), self._part(node, first, groups, groups)]
+        made = [self._part(node, 0, first), self._part(node, first, groups)]
         name = self._writer.name(f"{node.name}.parts")
         self._writer.nodes.append(Node(name, "concat", tuple(made), node.outputs, {"axis": 1}, node.source))
 
@@ -55,23 +55,22 @@ class _Writer:
         """Return how many groups are together in whole blocks; 0 if none or all are, or the images are too many."""
         groups, block = _groups(node), self._parameters.block
         images = self._graph.tensors[node.inputs[0]].shape[0]
-        outputs, inputs = (size // (groups if place == 0 else 1) for place, size in enumerate(self._weights(node)))
+        outputs, inputs = self._widths(node)
         if blocks(images, self._parameters.batch) > 1 or (inputs == outputs and block % inputs == 0):
             return 0
         together = math.lcm(*(block // math.gcd(block, width) for width in (inputs, outputs)))
         first = groups // together * together
         return 0 if first == groups else first
 
-    def _weights(self, node: Node) -> tuple[int, int]:
-        """Return the output channels of a convolution, and the input channels of a group."""
+    def _widths(self, node: Node) -> tuple[int, int]:
+        """Return the output channels and the input channels of a group."""
         outputs, inputs = self._graph.constants[node.inputs[1]].shape[:2]
-        return outputs, inputs
+        return outputs // _groups(node), inputs
 
-    def _part(self, node: Node, first: int, last: int, groups: int) -> str:
+    def _part(self, node: Node, first: int, last: int) -> str:
         """Add the convolution of some groups; return its output."""
-        (outputs, inputs), name = self._weights(node), self._writer.name(f"{node.name}.{first}")
-        of_group = outputs // groups
-        channels = slice(first * of_group, last * of_group)
+        (outputs, inputs), name = self._widths(node), self._writer.name(f"{node.name}.{first}")
+        channels = slice(first * outputs, last * outputs)
         data = self._cut(name, node.inputs[0], first * inputs, last * inputs)
         constants = [self._constant(name, each, channels) for each in node.inputs[1:3]]
         residual = [self._cut(f"{name}.residual", each, channels.start, channels.stop) for each in node.inputs[3:]]

@@ -387,9 +387,9 @@ def _halved(bias: NDArray[Any], shift: int | NDArray[np.int64]) -> NDArray[np.in
 
 
 def _whole_blocks(weights: NDArray[Any], bias: NDArray[Any], block: int) -> tuple[int, int, NDArray[Any], NDArray[Any]]:
-    """Return a convolution whose groups divide a block over whole blocks of channels: groups, channels, weights, bias.
+    """Return a convolution of small groups with whole blocks as its groups: groups, channels, weights and bias.
 
-    Every group is one block then; the weights between channels of different groups before are zeros.
+    A block holds several of the small groups, with zeros for the weights between them.
     """
     channels = blocks(len(weights), block) * block
     more = channels - len(weights)

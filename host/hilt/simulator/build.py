@@ -53,7 +53,7 @@ _STANDARD_HEADERS: Mapping[Form, tuple[str, ...]] = {
 }
 """The standard headers of a form, compiled once for all parameter sets: half of a model's compile time."""
 _OPTIMISATION: Mapping[Form, str] = {"timing": "-O2"}
-"""Of the forms that have not -O3. -O2 compiles a twin in three quarters of the time, and it predicts as fast."""
+"""The optimisation of forms without -O3: -O2 compiles a twin in three quarters of the time, and it predicts as fast."""
 _COMMANDS = ("build.py", "compilation.py", "rtl_build.py", "pgo_workload.py")
 """The files of this folder that decide how a model is compiled."""
 

@@ -1,4 +1,4 @@
-"""`hilt silicon fit FILE`: which published records count, and what is printed and written of the fit."""
+"""`hilt silicon fit FILE`: the published records that count, and the fit in print and in its file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every key of the terminal UI as it is bound: what it does, its words, and whether the footer shows it.
+"""Every key of the terminal UI as it is bound: its action, its words, and whether the footer shows it.
 
 Where they are meant to change:
 `build/host-env/bin/pytest tests/unit/tui/test_bindings_as_they_were.py --snapshot-update`.

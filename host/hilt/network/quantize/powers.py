@@ -46,7 +46,7 @@ def _is_product(graph: OnnxGraph, node: OnnxNode) -> bool:
 
 
 def _read_by_steep(graph: OnnxGraph) -> set[str]:
-    """Return the tensors of which square roots or logarithms are functions, element by element."""
+    """Return the tensors whose functions, element by element, have a square root or a logarithm."""
     roots: dict[str, str] = {}
     read: set[str] = set()
     for node in graph.nodes:
