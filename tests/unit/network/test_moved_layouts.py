@@ -1,0 +1,253 @@
+"""Which operators a Transpose to channels last moves behind, and which hold it: the nodes, in order, and the values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from hilt.network.calibration import Runner
+from hilt.network.onnx_layouts import cancel_layouts
+from hilt.network.onnx_simplify import fixed_model
+
+from .models import Array, model_of, run_float
+
+LAST, FIRST, ROWS = [0, 2, 3, 1], [0, 3, 1, 2], [0, 2, 1]
+LARGE = np.iinfo(np.int64).max
+
+
+def nodes_of(
+    shape: Sequence[int],
+    nodes: Sequence[tuple[str, str, dict[str, Any]]],
+    constants: dict[str, Any] | None = None,
+    others: dict[str, tuple[int, ...]] | None = None,
+    outputs: str = "y",
+) -> list[str]:
+    """Return the operators, in order, that `cancel_layouts` leaves; the values must stay.
+
+    Args:
+        shape: Of the input x.
+        nodes: Operator, the names of inputs and of the result (as in "t k -> r"), and attributes.
+        constants: Values by name.
+        others: Further inputs of floats, by name.
+        outputs: Names with spaces between.
+    """
+    made = []
+    for number, (op, names, attributes) in enumerate(nodes):
+        given, _, result = names.partition(" -> ")
+        read = ["" if name == "-" else name for name in given.split()]
+        made.append(helper.make_node(op, read, result.split(), name=f"n{number}", **attributes))
+    arrays = {name: np.asarray(value) for name, value in (constants or {}).items()}
+    inputs = {"x": tuple(shape), **(others or {})}
+    model = model_of(made, inputs, arrays, outputs.split(), opset=18)
+    random = np.random.default_rng(3)
+    feeds: dict[str, Array] = {name: random.normal(0, 1, size).astype(np.float32) for name, size in inputs.items()}
+    graph = fixed_model(model, "layouts")
+    cancel_layouts(graph)
+    for wanted, found in zip(run_float(model, feeds), Runner(graph, outputs.split()).run(feeds).values(), strict=True):
+        assert wanted.shape == found.shape
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+    for node in graph.nodes:
+        assert node.domain or all(name in graph.shapes for name in node.outputs)
+    return [node.op for node in graph.nodes]
+
+
+def last(*nodes: tuple[str, str, dict[str, Any]]) -> list[tuple[str, str, dict[str, Any]]]:
+    """Return the nodes behind a Transpose of x to channels last, t."""
+    return [("Transpose", "x -> t", {"perm": LAST}), *nodes]
+
+
+@pytest.mark.parametrize(
+    ("shape", "after", "moves"),
+    [
+        ((2, 5, 1, 7), (2, 7, 5), True),
+        ((2, 5, 7, 1), (2, 7, 5), True),
+        ((2, 5, 3, 4), (2, 12, 5), False),  # two sides become one
+        ((2, 5, 1, 7), (2, 35), False),  # a row
+        ((2, 5, 1, 7), (14, 5, 1), False),  # other images
+        ((2, 5, 1, 5), (10, 1, 5), False),
+        ((2, 5, 1, 7), (2, 5, 7), False),  # other channels
+        ((2, 5, 1, 7), (2, 7, 1, 5), False),  # no side goes or comes
+        ((2, 5, 1, 7), (2, 1, 1, 7, 5), False),
+    ],
+)
+def test_a_reshape_moves_that_drops_a_side_of_one(shape: tuple[int, ...], after: tuple[int, ...], moves: bool) -> None:
+    found = nodes_of(shape, last(("Reshape", "t s -> r", {}), ("Relu", "r -> y", {})), {"s": after})
+    assert found == (["Reshape", "Relu", "Transpose"] if moves else ["Transpose", "Reshape", "Relu"])
+
+
+@pytest.mark.parametrize("sides", [(1, 7), (7, 1)])
+def test_a_side_of_one_comes_back_before_a_convolution(sides: tuple[int, int]) -> None:
+    nodes = last(
+        ("Reshape", "t s -> r", {}),
+        ("Mul", "r k -> m", {}),
+        ("Reshape", "m b -> q", {}),
+        ("Transpose", "q -> f", {"perm": FIRST}),
+        ("Conv", "f w -> y", {}),
+    )
+    random = np.random.default_rng(5)
+    constants = {
+        "s": (2, 7, 5), "b": (2, *sides, 5), "k": random.normal(0, 1, (7, 5)).astype(np.float32),
+        "w": random.normal(0, 1, (3, 5, 1, 1)).astype(np.float32),
+    }  # fmt: skip
+    assert nodes_of((2, 5, 1, 7), nodes, constants) == ["Reshape", "Mul", "Reshape", "Conv"]
+
+
+def test_sequences_that_were_no_images_stay() -> None:
+    assert nodes_of((2, 5, 7), [("Transpose", "x -> t", {"perm": ROWS}), ("Relu", "t -> y", {})]) == [
+        "Transpose",
+        "Relu",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("shape", "perms", "left"),
+    [
+        ((2, 3, 4, 5), [LAST, FIRST], ["Relu"]),
+        ((2, 3, 4, 5), [LAST, LAST], ["Transpose", "Relu"]),
+        ((2, 3, 4, 5), [LAST, LAST, LAST], ["Relu"]),
+        ((2, 3, 4, 5), [[0, 3, 2, 1]], ["Transpose", "Relu"]),
+        ((2, 1, 4, 5), [LAST], ["Reshape", "Relu"]),
+        ((2, 3, 1, 1), [LAST], ["Reshape", "Relu"]),
+        ((1, 3, 4, 1), [[2, 0, 3, 1]], ["Transpose", "Relu"]),
+        ((1, 3, 4, 1), [[1, 0, 3, 2]], ["Reshape", "Relu"]),
+    ],
+)
+def test_transposes_join_and_one_that_moves_sizes_of_one_is_a_reshape(
+    shape: tuple[int, ...], perms: list[list[int]], left: list[str]
+) -> None:
+    nodes = [
+        ("Transpose", f"{'x' if not place else f't{place}'} -> t{place + 1}", {"perm": perm})
+        for place, perm in enumerate(perms)
+    ]
+    found = nodes_of(shape, [*nodes, ("Relu", f"t{len(perms)} -> y", {})])
+    assert found == left
+
+
+def test_transposes_that_cancel_before_an_output_leave_a_node_for_it() -> None:
+    nodes = last(("Transpose", "t -> y", {"perm": FIRST}), ("Abs", "y -> z", {}))
+    assert nodes_of((2, 3, 4, 5), nodes, outputs="y z") == ["Identity", "Abs"]
+
+
+@pytest.mark.parametrize(
+    ("constant", "moves"),
+    [((), True), ((1, 1), True), ((3,), True), ((4, 1, 3), True), ((2, 4, 5, 3), True), ((1, 2, 4, 5, 3), False),
+     ((1, 1, 1, 1, 1), False)],
+)  # fmt: skip
+@pytest.mark.parametrize("order", ["t k", "k t"])
+def test_a_constant_of_no_more_axes_is_turned(constant: tuple[int, ...], moves: bool, order: str) -> None:
+    values = np.random.default_rng(4).normal(0, 1, constant).astype(np.float32)
+    found = nodes_of((2, 3, 4, 5), last(("Sub", f"{order} -> y", {})), {"k": values})
+    assert found == (["Sub", "Transpose"] if moves else ["Transpose", "Sub"])
+
+
+def test_tensors_move_together_or_not_at_all() -> None:
+    turned = ("Transpose", "z -> u", {"perm": LAST})
+    others = {"z": (2, 3, 4, 5)}
+    both = nodes_of((2, 3, 4, 5), last(turned, ("Add", "t u -> y", {})), others=others)
+    assert both == ["Add", "Transpose"]
+    one = nodes_of((2, 3, 4, 5), last(("Add", "t z -> y", {})), others={"z": (2, 4, 5, 3)})
+    assert one == ["Transpose", "Add"]
+    joined = nodes_of((2, 3, 4, 5), last(turned, ("Concat", "t u t -> y", {"axis": -2})), others=others)
+    assert joined == ["Concat", "Transpose"]
+    half = nodes_of((2, 3, 4, 5), last(("Concat", "t z -> y", {"axis": 3})), others={"z": (2, 4, 5, 2)})
+    assert half == ["Transpose", "Concat"]
+
+
+def test_an_operator_of_another_domain_stays() -> None:
+    nodes = last(("Gelu", "t -> y", {"domain": "com.microsoft"}))
+    assert nodes_of((2, 3, 4, 5), nodes) == ["Transpose", "Gelu"]
+
+
+@pytest.mark.parametrize(
+    ("names", "moves"),
+    [("t p", True), ("t p v", True), ("t p v -", True), ("t p - -", True), ("t h - a", False), ("t q", False)],
+)
+def test_a_pad_moves_whose_pads_are_known_and_of_all_axes(names: str, moves: bool) -> None:
+    constants = {
+        "p": [0, 1, 2, 0, 0, 3, 0, 1], "h": [1, 2, 3, 0], "a": [1, 2], "v": np.float32(0.5),
+        "o": np.zeros(8, np.int64),
+    }  # fmt: skip
+    nodes = [
+        ("ReduceMax", "x -> m", {"keepdims": 0}),
+        ("Cast", "m -> i", {"to": 7}),
+        ("Mul", "i o -> e", {}),
+        ("Add", "e p -> q", {}),
+    ]
+    before = nodes if " q" in names else []
+    found = nodes_of((2, 3, 4, 5), [*before, *last(("Pad", f"{names} -> y", {}))], constants)
+    assert found[-2:] == (["Pad", "Transpose"] if moves else ["Transpose", "Pad"])
+
+
+@pytest.mark.parametrize("names", ["t s e", "t s e -", "t b c a", "t b c a k", "t s e - l"])
+def test_a_slice_moves_with_or_without_axes_and_steps(names: str) -> None:
+    constants = {
+        "s": [0, 1, 2], "e": [2, LARGE, 4], "b": [1, 0], "c": [3, -1], "a": [-1, 1], "k": [2, 1], "l": [1, 2, 1],
+    }  # fmt: skip
+    found = nodes_of((2, 3, 4, 5), last(("Slice", f"{names} -> y", {})), constants)
+    assert found == ["Slice", "Transpose"]
+
+
+@pytest.mark.parametrize(
+    ("axes", "keep", "left"),
+    [
+        ([1, 2], 0, ["ReduceMean"]),
+        ([-2, 1], 0, ["ReduceMean"]),
+        ([1], 0, ["Transpose", "ReduceMean"]),
+        ([1, 3], 0, ["Transpose", "ReduceMean"]),
+        ([1, 2], 1, ["Transpose", "ReduceMean"]),
+    ],
+)
+def test_a_mean_over_the_sides_needs_no_transpose(axes: list[int], keep: int, left: list[str]) -> None:
+    found = nodes_of((2, 3, 4, 5), last(("ReduceMean", "t a -> y", {"keepdims": keep})), {"a": axes})
+    assert found == left
+
+
+ROW = ("Reshape", "t s -> f", {})
+
+
+@pytest.mark.parametrize(
+    ("nodes", "outputs", "folds"),
+    [
+        ([ROW, ("Gemm", "f w -> y", {"transB": 1})], "y", True),
+        ([ROW, ("Gemm", "f w -> y", {"transB": 1}), ("Gemm", "f w -> z", {"transB": 1})], "y z", True),
+        ([ROW, ("Gemm", "f v -> y", {})], "y", False),  # its columns are not the weights'
+        ([ROW, ("Gemm", "f w -> y", {"transB": 1}), ("Relu", "f -> z", {})], "y z", False),  # another reader
+        ([ROW, ("Gemm", "f w -> y", {"transB": 1})], "y f", False),
+        ([ROW, ("Gemm", "g f -> y", {})], "y", False),  # weights that are computed
+        ([("Reshape", "t o -> f", {}), ("Gemm", "f u -> y", {"transB": 1})], "y", False),  # a row of another image
+    ],
+)
+def test_a_dense_layer_behind_a_flattened_image_takes_its_columns_in_order(
+    nodes: list[Any], outputs: str, folds: bool
+) -> None:
+    random = np.random.default_rng(6)
+    constants = {
+        "s": (2, 60), "o": (4, 30), "w": random.normal(0, 1, (4, 60)).astype(np.float32),
+        "v": random.normal(0, 1, (60, 4)).astype(np.float32), "u": random.normal(0, 1, (4, 30)).astype(np.float32),
+        "g": random.normal(0, 1, (3, 2)).astype(np.float32),
+    }  # fmt: skip
+    found = nodes_of((2, 3, 4, 5), last(*nodes), constants, outputs=outputs)
+    assert ("Transpose" not in found) is folds
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "between", "left"),
+    [
+        ((1, 4, 5, 1), 3, [], ["Reshape", "Reshape", "Concat"]),
+        ((1, 4, 5, 1), -1, [("Pad", "j p -> r", {})], ["Reshape", "Reshape", "Concat", "Pad"]),
+        ((1, 4, 5, 1), 1, [], ["Concat", "Reshape"]),  # channels are not joined
+        ((1, 4, 5, 1), 3, [("Softmax", "j -> r", {"axis": 3})], ["Concat", "Softmax", "Transpose"]),
+    ],
+)
+def test_images_of_one_channel_are_joined_first_where_a_transpose_follows(
+    shape: tuple[int, ...], axis: int, between: list[Any], left: list[str]
+) -> None:
+    nodes = [
+        ("Abs", "x -> a", {}), ("Concat", "a x -> j", {"axis": axis}), *between,
+        ("Transpose", "r -> f" if between else "j -> f", {"perm": FIRST}), ("Neg", "f -> y", {}),
+    ]  # fmt: skip
+    assert nodes_of(shape, nodes, {"p": [0, 1, 0, 0, 0, 2, 1, 0]}) == ["Abs", *left, "Neg"]
