@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 application = typer.Typer(help="List boards; add, check, switch and release them.", invoke_without_command=True)
 _NAME = Annotated[str, typer.Argument(help="A board of `hilt boards`.")]
 _ADDRESS = re.compile(
-    r"(?P<user>.+)@(?:\[(?P<bracketed>[^]]+)\]|(?P<host>[^][:]+|[^][]+:[^][]*:[^][]*|::[^][]*))(?::(?P<port>[0-9]+))?"
+    r"(?P<user>.+)@(?:\[(?P<bracketed>[^][]+)\]|(?P<host>[^][:]+|[^][]+:[^][]*:[^][]*|::[^][]*))(?::(?P<port>[0-9]+))?"
 )
 """USER@HOST[:PORT]; a host with two colons and more is an IPv6 address without a port."""
 

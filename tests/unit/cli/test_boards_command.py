@@ -53,7 +53,9 @@ def test_any_text_is_an_address_or_refused_in_one_way(text: str) -> None:
         assert parts["user"] and parts["host"] and not set(parts["host"]) & set("[]")
 
 
-@pytest.mark.parametrize("text", ["", "host", "@host", "pi@", "pi@[::1", "pi@[::1]22", "pi@h:", "pi@h:ssh", "pi@[]:22"])
+@pytest.mark.parametrize(
+    "text", ["", "host", "@host", "pi@", "pi@[::1", "pi@[::1]22", "pi@h:", "pi@h:ssh", "pi@[]:22", "pi@[[]"]
+)
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(typer.BadParameter, match=r"is not USER@HOST\[:PORT\]"):
         boards._address(text)
