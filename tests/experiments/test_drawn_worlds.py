@@ -19,6 +19,7 @@ LAYER = DatasetKey.on(
 )
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_worlds_and_another_seed_others() -> None:
     first = foreign_datasets(LAYER, drawn_worlds(5))
     foreign_datasets.cache_clear()

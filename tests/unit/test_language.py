@@ -85,6 +85,7 @@ def _docstrings(path: Path) -> Iterator[str]:
             yield ast.get_docstring(node) or ""
 
 
+@pytest.mark.slow
 def test_docstrings_begin_with_their_subject_or_verb() -> None:
     texts = [(name_of(path), text[:80]) for path in SOURCES for text in _docstrings(path)]
     assert [each for each in texts if re.match(rf"({NOT_FIRST})\b", each[1])] == []

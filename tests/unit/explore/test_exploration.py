@@ -190,6 +190,7 @@ def test_a_part_that_is_too_small_takes_a_design_off_the_front(evaluated: tuple[
     assert over(large.area, "7z020") == ["lut 1,000,000 of 53,200"]
 
 
+@pytest.mark.slow
 def test_the_designs_to_verify_are_along_the_front_and_then_of_the_next(
     evaluated: tuple[Path, list[Evaluation]],
 ) -> None:
@@ -217,6 +218,7 @@ def test_the_area_model_is_near_the_counts_it_was_fitted_to_and_fits_the_boards(
     assert set(PARTS) == {"7z020", "xczu3eg", "xczu7ev", "xczu9eg"}
 
 
+@pytest.mark.slow
 def test_the_area_model_states_its_error_where_it_was_not_fitted(evaluated: tuple[Path, list[Evaluation]]) -> None:
     errors = check_error()
     assert errors["dsp"] < 0.05 and errors["bram36"] < 0.05 and errors["lut"] < 0.05 and errors["ff"] < 0.2

@@ -134,6 +134,7 @@ def test_the_search_never_makes_the_end_worse_on_its_samples(
     assert searched.costs.layers[-1].decibels >= plain.costs.layers[-1].decibels + least_gain
 
 
+@pytest.mark.slow
 def test_the_file_is_plain_qdq(tmp_path: Path) -> None:
     result = quantised(zoo.make("resnet8"))
     write_model(result, tmp_path / "r.onnx")

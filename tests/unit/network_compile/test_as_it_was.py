@@ -81,6 +81,7 @@ CASES: dict[str, tuple[Callable[[], Graph], CompileTarget]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_it_is_as_it_was(name: str, snapshot: SnapshotAssertion) -> None:
     make, aim = CASES[name]

@@ -151,6 +151,7 @@ def test_whatever_the_schedule(form: str, aim: str) -> None:
     assert tried == _SCHEDULES
 
 
+@pytest.mark.slow
 def test_a_border_without_room_on_chip_stays_a_pad() -> None:
     """The border takes 24 parts for each of 64 blocks of channels: more accumulators than there are."""
     graph = convolution((8, 8, 8), 512, 5, (2, 2, 2, 2))

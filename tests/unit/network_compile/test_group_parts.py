@@ -83,6 +83,7 @@ def test_parts_of_several_images_would_lie_apart() -> None:
     assert parts_of(graph, TWO) == [2, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_parts_are_exact_and_nothing_moves(form: str) -> None:
     inputs, outputs, groups, attributes, _ = FORMS[form]

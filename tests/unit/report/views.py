@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from hilt.network.compile import compile_network
@@ -13,7 +15,12 @@ from tests.unit.network_compile.graphs import SMALL, Builder, target
 
 
 def small_view() -> dict[str, Any]:
-    """Return the view of two layers and a table on the processor, as it is predicted."""
+    """Return a view of its own of two layers and a table on the processor, as it is predicted."""
+    return deepcopy(_small_view())
+
+
+@cache
+def _small_view() -> dict[str, Any]:
     made = Builder((1, 16, 8, 8))
     first = made.conv("x", 16)
     graph = made.graph(made.conv(first, 16, residual="x"))

@@ -51,6 +51,7 @@ def test_the_first_quarter_of_four_orders_is_the_space_of_one() -> None:
     assert program.sha256 == again.sha256
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*RESNET18, "deepbench.107"])
 def test_strict_is_right_on_golden_in_every_order_and_at_every_edge(name: str) -> None:
     workload = load_workload(name)

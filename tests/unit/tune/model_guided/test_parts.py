@@ -134,6 +134,7 @@ def test_a_row_of_two_likely_places_is_hopeful_by_the_fast_one():
     assert one.widened(2).deviation[0] == pytest.approx(0.2)
 
 
+@pytest.mark.slow
 def test_worlds_of_a_seed_are_the_same_and_hide_the_best(problem):
     of = subject("resnet18.C8", checks="tvm")
     first, again = (side_worlds(of, problem, 4, seed=5) for _ in range(2))
