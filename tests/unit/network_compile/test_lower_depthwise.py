@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from hilt.network.layer_forms import TiledLayer, VtaLayer
 from hilt.network.layers import layer_of
+from hilt.network.lower_depthwise import DepthwiseWriter
 from hilt.network.lower_tiles import lower_tiles, tile_knobs
 from hilt.network.tile_writer import DATA, OUT, WINDOWS
 from hilt.network.window_layers import windowed
-from hilt.network.window_tiles import Depthwise
+from hilt.network.window_tiles import Depthwise, KernelAxis, windows_of
 from hilt.schedule import Rejected
 from hilt.schedule.fused import alone
 from hilt.simulator.build import build
@@ -148,3 +149,53 @@ def test_other_layers_have_no_windows() -> None:
     mixed = np.ones_like(convolution.weights)
     assert windowed(replace(convolution, weights=mixed), accelerator) is None
     assert windowed(replace(convolution, residual="y"), accelerator) is None
+
+
+def axis(size: int, kernel: int = 3, pad: int = 1) -> KernelAxis:
+    return KernelAxis(size, kernel, 1, pad, size + 2 * pad - kernel + 1)
+
+
+def writer(rows: KernelAxis, columns: KernelAxis, high: int, planes: int = 1) -> DepthwiseWriter:
+    """Return the writer of tiles of `high` rows or `planes` planes, of which there are two."""
+    accelerator = of(PYNQ)
+    work = Depthwise(1, rows, columns, (7,) * 2 * planes, (-128, 127))
+    windows = windows_of(work, np.zeros(32 * planes, np.int32), accelerator)
+    return DepthwiseWriter(replace(work, windows=windows), high, planes, accelerator)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "high", "planes", "places"),
+    [
+        (axis(64), axis(30), 32, 1, 2),  # 33 rows of 31 elements, twice in 2048
+        (axis(64), axis(30), 33, 1, 1),
+        (axis(1, 2), axis(2, 1, 0), 2, 1, 2),
+        (axis(1, 1, 0), axis(4, 1, 0), 1, 256, 2),
+        (axis(1, 1, 0), axis(128, 1, 0), 1, 1, 2),
+        (axis(3, 1, 0), axis(2, 1, 0), 3, 1, 2),
+        (axis(1, 1, 0), KernelAxis(4, 15, 1, 0, 4), 1, 1, 2),  # 15 columns of zeros behind the input
+        (KernelAxis(9, 30, 1, 15, 9), axis(4, 1, 0), 1, 1, 2),
+    ],
+)
+def test_tiles_that_fit_take_one_or_two_places(
+    rows: KernelAxis, columns: KernelAxis, high: int, planes: int, places: int
+) -> None:
+    assert writer(rows, columns, high, planes).places == places
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "high", "planes", "reason", "text"),
+    [
+        (axis(64), axis(30), 34, 1, "acc_overflow", "34 rows takes 1085 input, 2071 accumulators and 4 weight blocks"),
+        (axis(67), axis(30), 67, 1, "acc_overflow", "67 rows takes 2077 input, 4021 accumulators and 4 weight blocks"),
+        (axis(1, 1, 0), axis(2, 1, 0), 1, 513, "acc_overflow", "takes 1026 input, 2052 accumulators and 1026 weight"),
+        (axis(1, 1, 0), axis(129, 1, 0), 1, 1, "field_overflow", "1 rows has rows of 129 that no window goes over"),
+        (axis(3, 1, 0), axis(1, 1, 0), 1, 1, "field_overflow", "1 rows has rows of 1 that no window goes over"),
+        (axis(1, 1, 0), KernelAxis(4, 18, 1, 0, 4), 1, 1, "field_overflow", "has rows of 6"),
+    ],
+)
+def test_tiles_that_do_not_fit_are_refused_with_their_sizes(
+    rows: KernelAxis, columns: KernelAxis, high: int, planes: int, reason: str, text: str
+) -> None:
+    with pytest.raises(Rejected, match=text) as refused:
+        writer(rows, columns, high, planes)
+    assert refused.value.reason == reason
