@@ -78,9 +78,11 @@ def _of_image(
 
 def _affine(graph: OnnxGraph, layer: OnnxNode, node: OnnxNode) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """Return factor and term by output channel of a node that reads a layer; None if it has no such form."""
+    if node.domain:
+        return None
     if node.op == "BatchNormalization":
         return _of_batch_norm(graph, node)
-    if node.op in ("Add", "Sub", "Mul", "Div") and not node.domain:
+    if node.op in ("Add", "Sub", "Mul", "Div"):
         return _of_constant(graph, layer, node)
     return None
 
