@@ -131,9 +131,24 @@ static void copy_line(ptrdiff_t item, const uint8_t *restrict src, ptrdiff_t fro
     COPY_LINE(uint64_t);
 }
 
+// Writes dst[2 * i] = even[i] and dst[2 * i + 1] = odd[i].
+static void zip_lines(const uint8_t *even, const uint8_t *odd, uint8_t *restrict dst, ptrdiff_t count) {
+  for (ptrdiff_t i = 0; i < count; i += 16) {
+    if (count - i < 16) i = count - 16;  // again some of those before
+    bytes16 low, high;
+    zip16(load16(even + i), load16(odd + i), &low, &high);
+    store16(dst + 2 * i, low);
+    store16(dst + 2 * i + 16, high);
+  }
+}
+
 // Transposes a plane of larger items in tiles that stay in the cache.
 static void copy_plane(ptrdiff_t item, const uint8_t *src, const int64_t *from, uint8_t *dst, const int64_t *to,
                        const int64_t *sizes) {
+  if (item == 1 && sizes[1] == 2 && sizes[0] >= 16 && from[0] == 1 && to[0] == 2 && to[1] == 1) {
+    zip_lines(src, src + from[1], dst, sizes[0]);
+    return;
+  }
   if (sizes[1] < 8 && sizes[0] > sizes[1]) {
     for (ptrdiff_t second = 0; second < sizes[1]; ++second)
       copy_line(item, src + second * from[1] * item, from[0], dst + second * to[1] * item, to[0], sizes[0]);

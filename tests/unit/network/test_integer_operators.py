@@ -152,6 +152,8 @@ def test_moving_operators_agree() -> None:
     for mode in ("DCR", "CRD"):
         both("depth_to_space", [data], {"block": [2, 2], "mode": mode})
         both("depth_to_space", [data], {"block": [1, 4], "mode": mode})
+        for width in (15, 16, 17, 31, 48):  # below, at and between whole vectors
+            both("depth_to_space", [int8(random, 2, 12, 3, width)], {"block": [3, 2], "mode": mode})
 
 
 def test_quantising_rounds_half_to_even() -> None:
