@@ -11,6 +11,7 @@ import numpy as np
 from hilt.network.elementwise import root_of
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode
 from hilt.network.quantize.powers import find_powers
+from hilt.network.quantize.tabled import find_tabled
 
 LAYERS = frozenset(("Conv", "ConvTranspose", "Gemm"))
 MOVES = frozenset(("MaxPool", "Reshape", "Transpose", "Concat", "Slice", "DepthToSpace", "Pad", "Resize"))
@@ -130,10 +131,12 @@ class _Finder:
     def _able_tensors(self) -> set[str]:
         """Return the float tensors that can be int8: the inputs, and the results of int8 operators on such tensors.
 
-        A layer may read any float tensor: where an operator that only floats can compute makes it, it is quantised.
+        A layer may read any float tensor: where an operator that only floats can compute makes it, it is quantised. So
+        is the tensor of a costly function.
         """
         graph = self._graph
-        able = {name for name in graph.inputs if graph.dtypes.get(name) == "float32" and len(graph.shapes[name]) > 1}
+        given = (set(graph.inputs) | find_tabled(graph)) - self._powers
+        able = {name for name in given if graph.dtypes.get(name) == "float32" and len(graph.shapes[name]) > 1}
         roots: dict[str, str] = {}
         for node in graph.nodes:
             if self._is_layer(node):
