@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -92,3 +93,66 @@ def test_a_function_in_float64_has_the_bits_of_float32(name: str) -> None:
         np.testing.assert_array_equal(bits(given), bits(wanted))
     whole = [np.arange(1, 7).reshape(2, 3)] * count
     assert functions.in_float64(function)(*whole, **settings).dtype == function(*whole, **settings).dtype
+
+
+X = np.linspace(-4, 4, 33).astype(np.float32)
+
+
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_gelu_is_its_formula(approximate: str) -> None:
+    (made,) = operators.run("Gelu", [X], {"approximate": approximate})
+    inner = math.sqrt(2 / math.pi) * (X.astype(float) + 0.044715 * X.astype(float) ** 3)
+    erf = np.array([math.erf(value / math.sqrt(2)) for value in X.tolist()])
+    wanted = 0.5 * X * (1 + (np.tanh(inner) if approximate == "tanh" else erf))
+    np.testing.assert_allclose(made, wanted, rtol=2e-6, atol=2e-7)
+    assert made.dtype == np.float32
+    assert np.array_equal(operators.run("Gelu", [X], {})[0], made) == (approximate == "none")
+
+
+@pytest.mark.parametrize(("length", "count", "sizes"), [(10, 3, [4, 4, 2]), (9, 3, [3, 3, 3]), (5, 2, [3, 2])])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_split_into_a_number_of_parts_has_the_small_one_last(
+    length: int, count: int, sizes: list[int], axis: int
+) -> None:
+    data = np.arange(2 * length).reshape((2, length) if axis else (length, 2))
+    made = operators.run("Split", [data], {"num_outputs": count, "axis": axis})
+    assert [part.shape[axis] for part in made] == sizes
+    assert np.array_equal(np.concatenate(made, axis), data)
+
+
+def test_a_constant_of_a_shape_has_the_value_and_its_type() -> None:
+    (made,) = operators.run("ConstantOfShape", [np.array([2, 3])], {"value": np.array([7], np.int64)})
+    assert made.tolist() == [[7] * 3] * 2 and made.dtype == np.int64
+    (made,) = operators.run("ConstantOfShape", [np.array([2])], {})
+    assert made.tolist() == [0, 0] and made.dtype == np.float32
+    assert operators.run("ConstantOfShape", [np.zeros(0, np.int64)], {})[0].shape == ()
+
+
+FLOATS = np.zeros((3, 1, 4), np.float32)
+GATES = [FLOATS, np.zeros((1, 8, 4), np.float32), np.zeros((1, 8, 2), np.float32), np.zeros((1, 16), np.float32)]
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "attributes", "words"),
+    [
+        ("GatherND", [FLOATS, np.zeros((1, 1), np.int64)], {"batch_dims": 1}, "GatherND with batch_dims"),
+        ("ScatterND", [FLOATS, np.zeros((1, 1), np.int64), FLOATS[:1]], {"reduction": "xor"}, "a scatter with.* xor"),
+        ("Resize", [FLOATS, None, np.ones(3) * 2], {"mode": "area"}, "Resize with mode area"),
+        ("Resize", [FLOATS, None, np.ones(3) * 2], {"coordinate_transformation_mode": "tf"}, "_mode tf is"),
+        ("LSTM", GATES, {"clip": 1.0}, "LSTM with clip, layout or input_forget"),
+        ("LSTM", GATES, {"layout": 1}, "LSTM with clip, layout or input_forget"),
+        ("LSTM", GATES, {"input_forget": 1}, "LSTM with clip, layout or input_forget"),
+        ("LSTM", [*GATES, np.array([2], np.int32)], {}, "LSTM with sequences of different lengths"),
+        ("LSTM", GATES, {"activations": ["Relu", "Tanh", "Tanh"]}, r"LSTM with activations \['Relu'"),
+        ("LSTM", [*GATES, None, None, None, np.zeros((1, 6), np.float32)], {}, "LSTM with peepholes"),
+    ],
+)
+def test_a_form_that_is_not_computed_is_refused(op: str, inputs: list[Any], attributes: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=f"{words}.*not known"):
+        operators.run(op, inputs, attributes)
+
+
+def test_a_resize_of_tensorflows_half_pixels_begins_half_a_pixel_later() -> None:
+    attributes = {"coordinate_transformation_mode": "tf_half_pixel_for_nn", "nearest_mode": "floor"}
+    (made,) = operators.run("Resize", [np.arange(6), None, np.array([0.5])], attributes)
+    assert made.tolist() == [1, 3, 5]
