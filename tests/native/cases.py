@@ -72,6 +72,7 @@ OPERATORS: dict[str, tuple[str, list[Any], Mapping[str, Any], int]] = {
     "Tanh": ("Tanh", [floats(4000)], {}, 4000),
     "Softmax": ("Softmax", [floats(40, 100)], {}, 4000),
     "MatMul a product": ("MatMul", [floats(16, 128), floats(128, 128)], {}, 16 * 128 * 128),
+    "MatMul of a row, a product": ("MatMul", [floats(1, 512), floats(512, 256)], {}, 512 * 256),
     **{f"{op}{kind} of {hidden} a product": recurrent(op, gates, hidden, kind == " int8")
        for op, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1)) for kind in ("", " int8") for hidden in (64, 256)},
     "ReduceMean": ("ReduceMean", [floats(16, 400), np.array([1])], {}, 6400),

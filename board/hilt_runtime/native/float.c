@@ -321,20 +321,31 @@ static int check_matmul(const work_t *w) {
 
 #define NEAR 64
 
+// Writes `rows` of the product, one or two, to columns (count) of `y`.
+static void multiply_rows(const int64_t *p, const float *a, const float *b, ptrdiff_t rows, ptrdiff_t count, float *y) {
+  const int64_t *left = p + M_LEFT, *right = p + M_RIGHT;
+  double sums[2][NEAR] = {{0}};
+  ptrdiff_t done = 0;
+  if (rows == 2 && right[3] == 1)
+    done = add_paired_products(a, left[2], left[3], b, right[2], p[M_DEPTH], count, sums[0], NEAR);
+  for (ptrdiff_t row = 0; row < rows; ++row, y += p[M_COLUMNS]) {
+    add_products(a + row * left[2], left[3], b + done * right[3], right[2], right[3], p[M_DEPTH], count - done,
+                 sums[row] + done);
+    for (ptrdiff_t i = 0; i < count; ++i) y[i] = (float)sums[row][i];
+  }
+}
+
 static int run_matmul(const work_t *w) {
   const int64_t *p = w->p, *left = p + M_LEFT, *right = p + M_RIGHT;
   float *y = target(w);
   for (ptrdiff_t first = 0; first < p[0]; ++first)
     for (ptrdiff_t second = 0; second < p[1]; ++second) {
+      const float *a = floats(w, 0) + first * left[0] + second * left[1];
+      const float *b = floats(w, 1) + first * right[0] + second * right[1];
       for (ptrdiff_t column = 0; column < p[M_COLUMNS]; column += NEAR)  // which stay in the cache for all rows
-        for (ptrdiff_t row = 0; row < p[M_ROWS]; ++row) {
-          double sums[NEAR] = {0};
-          ptrdiff_t count = least(p[M_COLUMNS] - column, NEAR);
-          add_products(floats(w, 0) + first * left[0] + second * left[1] + row * left[2], left[3],
-                       floats(w, 1) + first * right[0] + second * right[1] + column * right[3], right[2], right[3],
-                       p[M_DEPTH], count, sums);
-          for (ptrdiff_t i = 0; i < count; ++i) y[row * p[M_COLUMNS] + column + i] = (float)sums[i];
-        }
+        for (ptrdiff_t row = 0; row < p[M_ROWS]; row += 2)
+          multiply_rows(p, a + row * left[2], b + column * right[3], least(p[M_ROWS] - row, 2),
+                        least(p[M_COLUMNS] - column, NEAR), y + row * p[M_COLUMNS] + column);
       y += p[M_ROWS] * p[M_COLUMNS];
     }
   return 0;

@@ -9,12 +9,16 @@
 #include <stddef.h>
 
 #define BLOCK 16  // columns at once
+#define PAIRED 8  // columns of two rows at once: 32-bit ARM has registers for no more
 
-// sum + a * b, both rounded: as VFP's vmla does in one instruction, which compilers leave out on a Cortex-A9.
+// sum + a * b in one instruction where there is one: the product of two floats is exact. A Cortex-A9 has VFP's vmla,
+// which rounds both and which compilers leave out.
 static inline double added(double sum, double a, double b) {
 #if defined(__arm__) && defined(__ARM_FP)
   __asm__("vmla.f64 %P0, %P1, %P2" : "+w"(sum) : "w"(a), "w"(b));
   return sum;
+#elif defined(__aarch64__)
+  return __builtin_fma(a, b, sum);
 #else
   return sum + a * b;
 #endif
@@ -50,6 +54,29 @@ static inline void add_products(const float *a, ptrdiff_t a_depth, const float *
   }
   for (; i < count; ++i)
     for (ptrdiff_t k = 0; k < depth; ++k) sums[i] += (double)a[k * a_depth] * (double)b[k * b_depth + i * b_column];
+}
+
+// Adds the products of two rows with columns that lie one behind another to sums[2][row], depth by depth: what is read
+// of b serves both. Returns how many columns that are; those behind, fewer than PAIRED, are left.
+static inline ptrdiff_t add_paired_products(const float *a, ptrdiff_t a_row, ptrdiff_t a_depth, const float *b,
+                                            ptrdiff_t b_depth, ptrdiff_t depth, ptrdiff_t count, double *restrict sums,
+                                            ptrdiff_t row) {
+  ptrdiff_t i = 0;
+  for (; i + PAIRED <= count; i += PAIRED) {
+    double upper[PAIRED], lower[PAIRED];
+    UNROLLED for (int j = 0; j < PAIRED; ++j) upper[j] = sums[i + j], lower[j] = sums[row + i + j];
+    for (ptrdiff_t k = 0; k < depth; ++k) {
+      const double above = a[k * a_depth], below = a[k * a_depth + a_row];
+      const float *line = b + k * b_depth + i;
+      UNROLLED for (int j = 0; j < PAIRED; ++j) {
+        const double factor = (double)line[j];
+        upper[j] = added(upper[j], above, factor);
+        lower[j] = added(lower[j], below, factor);
+      }
+    }
+    UNROLLED for (int j = 0; j < PAIRED; ++j) sums[i + j] = upper[j], sums[row + i + j] = lower[j];
+  }
+  return i;
 }
 
 #endif

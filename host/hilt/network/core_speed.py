@@ -178,10 +178,11 @@ _COMPUTED = (120.0, 60.0)
 _PER_MAC: Mapping[str, tuple[float, float]] = {
     "conv2d": (12.4, 6.1),
     "dense": (0.81, 0.62),
-    "MatMul": (3.6, 2.1),
+    **dict.fromkeys(("MatMul", "Gemm"), (2.66, 1.32)),
+    **dict.fromkeys(("MatMul of a row", "Gemm of a row"), (3.6, 1.6)),
     "counted_sum": (3.59, 1.48),
     **dict.fromkeys(("fold floats", "fold floats last"), (1.82, 1.38)),
-    **dict.fromkeys(("LSTM", "GRU", "RNN"), (3.46, 2.0)),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), (3.46, 1.54)),
     **dict.fromkeys(("LSTM int8", "GRU int8", "RNN int8"), (0.50, 0.45)),
 }
 _PER_FLOAT_MAC = (7.2, 2.7)
@@ -213,16 +214,18 @@ def node_work(graph: Graph, node: Node) -> StepWork:
     moved, shapes = _moved_bytes((*inputs, *outputs), constants), [tuple(tensor.shape) for tensor in inputs]
     if node.op in _RECURRENT and len(constants) > 1:
         return _recurrent_work(node, shapes, constants, moved)
-    op, elements = _form(graph, node), _elements(node, inputs, outputs)
+    op, elements = _form(graph, node, shapes), _elements(node, inputs, outputs)
     counted = elements * len(constants[0]) if node.op == "counted_sum" else 0
     macs = counted or graph.macs(node) or _float_macs(node, shapes, constants, elements)
     return StepWork(op, elements * _window(node), moved, macs, parts=_parts(node, shapes))
 
 
-def _form(graph: Graph, node: Node) -> str:
-    """Return a node's operator, or the name of its quicker form."""
+def _form(graph: Graph, node: Node, shapes: Sequence[tuple[int, ...]]) -> str:
+    """Return a node's operator, or the name of a form of it that has other costs; `shapes` are of computed inputs."""
     if node.op == "Where" and _is_of_one(graph, node.inputs[0]):
         return "Where by one"
+    if node.op in ("MatMul", "Gemm") and shapes and shapes[0][-2:-1] in ((), (1,)):
+        return f"{node.op} of a row"
     return "depth_to_space of pairs" if node.op == "depth_to_space" and node.attributes["block"][1] == 2 else node.op
 
 

@@ -75,6 +75,8 @@ FORMS: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
     "batch normalization": ("BatchNormalization", [X, *STATISTICS], {"epsilon": 0.25}),
     "batch normalization of rows": ("BatchNormalization", [normal(3, 4), *STATISTICS], {}),
     "batches of products": ("MatMul", [normal(2, 3, 4), normal(2, 4, 5)], {}),
+    "rows and columns beside whole pairs": ("MatMul", [normal(5, 33), normal(33, 91)], {}),
+    "two rows of whole columns": ("MatMul", [normal(2, 7), normal(7, 64)], {}),
     "products with batches of two axes": ("MatMul", [normal(3, 1, 2, 4), normal(6, 4, 5)], {}),
     "a product with one matrix on the left": ("MatMul", [normal(3, 4), normal(2, 4, 5)], {}),
     "a dense layer": ("Gemm", [normal(3, 4), normal(4, 5)], {}),

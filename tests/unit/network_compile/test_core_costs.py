@@ -39,6 +39,7 @@ KINDS = (
     *("Sigmoid", "Tanh", "Gelu", "Softmax", "LogSoftmax", "MatMul", "Gemm", "Conv", "counted_sum", "Erf", "Softplus"),
     *("Mish", "Elu", "Pow", "Selu", "Transpose", "DepthToSpace", "SpaceToDepth", "Concat", "Slice", "Split", "Pad"),
     *("Gather", "Expand", "Tile", "Resize", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Sqrt"),
+    *("MatMul of a row", "Gemm of a row", "depth_to_space of pairs"),
 )
 ROUND = Core("round", "armhf", 1e9, 2.0, 1000, 1e6, 1e5, 1e-3, 10.0, 4, 0.25, near_bytes_per_cycle=2.0)
 CALL = 2e-6 * 0.65
@@ -159,7 +160,7 @@ NODES: dict[str, tuple[str, dict[str, Any], dict[str, Tensor], dict[str, np.ndar
         StepWork("MatMul", 15, 188, 60, parts=3),
     ),
     "product of one row": (
-        "Gemm", {}, of_floats(x=(1, 4), y=(1, 5)), {"w": floats(4, 5)}, StepWork("Gemm", 5, 116, 20, parts=1),
+        "Gemm", {}, of_floats(x=(1, 4), y=(1, 5)), {"w": floats(4, 5)}, StepWork("Gemm of a row", 5, 116, 20, parts=1),
     ),
     "product of many rows": (
         "Gemm", {}, of_floats(x=(9, 4), y=(9, 5)), {"w": floats(4, 5)}, StepWork("Gemm", 45, 404, 180),
