@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hilt.vta.accelerator import Accelerator, load_parameters
 from hilt.vta.isa import INSTRUCTION, MemoryType, Opcode, encode
+from hilt_runtime import program_check
 from hilt_runtime.isa import geometry
 from hilt_runtime.program_check import InstructionSet, ProgramCheckError, check_bounds
 
@@ -108,3 +109,15 @@ def test_a_load_that_moves_lanes_is_refused_where_none_can() -> None:
 def test_other_instructions_have_no_memory() -> None:
     for opcode in (Opcode.GEMM, Opcode.ALU, Opcode.FINISH):
         assert not is_refused(ACCELERATORS["pynq"], {"opcode": opcode}, [])
+
+
+@pytest.mark.parametrize("count", [3, 40, 1000])
+def test_the_largest_of_ranges_is_that_of_each(count: int) -> None:
+    """A few ranges are reduced one by one, many long ones by a table of powers of two."""
+    random = np.random.default_rng(count)
+    values = random.integers(0, 1 << 30, 100)
+    begins = np.sort(random.integers(0, 100, count))
+    ends = np.array([random.integers(begin + 1, 101) for begin in begins])
+    ends[-2:], begins[0], ends[0] = 100, 0, 100
+    found = program_check._range_max(values, begins, ends)
+    assert found.tolist() == [values[begin:end].max() for begin, end in zip(begins, ends, strict=True)]

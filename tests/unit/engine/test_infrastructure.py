@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilt.engine.board_health import MOST_IN_A_ROW, Infrastructure
-from hilt.engine.events import BoardChanged, FailureCause, TrialRecorded
+from hilt.engine.board_health import MOST_IN_A_ROW, BoardHealthMonitor, Infrastructure
+from hilt.engine.events import BoardChanged, Event, FailureCause, Logged, TrialRecorded
 from hilt.store import RunState
 from hilt.trial import Outcome, Trial
 
@@ -47,6 +47,24 @@ def test_a_board_that_was_given_up_does_not_speak_for_the_others(end: str) -> No
         said.append(infrastructure.hear(trial("b")))
     assert said[:-1] == [None] * (MOST_IN_A_ROW - 1)
     assert said[-1] is not None and said[-1].startswith("STOPPED: b had to be recovered")
+
+
+def test_the_monitor_stops_a_run_once_and_names_the_next_step() -> None:
+    published: list[Event] = []
+    stopped: list[bool] = []
+    monitor = BoardHealthMonitor("0123456789abcdef", lambda: stopped.append(True), published.append)
+    monitor.hear(BoardChanged("a", "ready", "", 0.0))
+    for number in range(MOST_IN_A_ROW + 2):
+        assert (monitor.failing is None) is (number < MOST_IN_A_ROW)
+        monitor.hear(BoardChanged("a", "recovering", "reconnect: gone", 0.0))
+        monitor.hear(trial("a"))
+    assert monitor.failing == (
+        "STOPPED: a had to be recovered for each of the last 10 trials (reconnect: gone); "
+        "see to board, cable and power, then `hilt resume 01234567`"
+    )
+    assert stopped == [True]
+    (line,) = published
+    assert isinstance(line, Logged) and (line.level, line.text) == ("error", monitor.failing)
 
 
 @pytest.mark.slow

@@ -56,6 +56,8 @@ def test_the_largest_numbers_are_taken() -> None:
         ),
         ("seed", (0, 1), (-1,), "seed is -1; it must be from 0"),
         ("orders", (None, 1), (0, 99), "order"),
+        ("space_kind", ("autotvm", "rows"), ("", "odd"), "space '.*' is none of "),
+        ("checks", ("compiler", "off"), ("", "odd"), "checks '.*' is none of "),
     ],
 )
 def test_a_setting_that_no_run_can_have_is_refused(name: str, taken: Any, refused: Any, words: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -79,3 +80,21 @@ def test_dilation_without_effect_is_none(tmp_path: Path) -> None:
     path = saved(model_of([node], {"x": (1, 2, 9, 9)}, {"w": ones(3, 2, 1, 3)}), tmp_path / "d.onnx")
     (layer,) = read_layers(path).supported
     assert "kernel=1x5" in layer.workload or "k=1x5" in layer.workload
+
+
+@pytest.mark.parametrize(
+    ("op", "weights", "attributes", "macs"),
+    [
+        ("Conv", (6, 2, 3, 5), {"group": 2}, 6 * 6 * 4 * 2 * 15),
+        ("Conv", (6, 4, 3, 3), {"strides": [2, 2]}, 6 * 3 * 3 * 4 * 9),
+        ("ConvTranspose", (4, 3, 2, 3), {"strides": [2, 2]}, 4 * 8 * 8 * 3 * 6),
+        ("ConvTranspose", (4, 3, 2, 2), {"group": 2}, 4 * 8 * 8 * 3 * 4),
+    ],
+)
+def test_a_convolution_by_computed_weights_is_the_processors_with_its_work(
+    op: str, weights: tuple[int, ...], attributes: dict[str, Any], macs: int, tmp_path: Path
+) -> None:
+    nodes = [helper.make_node("Relu", ["k"], ["w"]), helper.make_node(op, ["x", "w"], ["y"], **attributes)]
+    network = read_layers(saved(model_of(nodes, {"x": (1, 4, 8, 8), "k": weights}), tmp_path / "n.onnx"))
+    (layer,) = network.unsupported
+    assert layer.macs == macs and layer.reason == f"{op}: both of its operands are computed"

@@ -3,6 +3,7 @@ import os
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -162,4 +163,38 @@ def test_read_ports_are_one_two_or_four_and_each_has_whole_beats_of_a_weight() -
         replace(PYNQ_A, read_ports=3)
     small = Accelerator(VTAParameters(3, 3, 5, 2, 2, 13, 10, 8, 12), IsaRevision.B, bus_bits=128, read_ports=2)
     with pytest.raises(ParameterError, match="2 read ports: each has 8 bytes of a wgt element, less than the 16"):
+        small.require_rtl()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"bus_bits": 32}, "a memory bus of 32 bits; hilt's VTA takes 64 or 128"),
+        ({"hazards": "some"}, "hazards are 'some'; they are 'interlock' or 'none'"),
+        ({"instruction_queue_depth": 1}, "an instruction queue of 1; it must hold at least 2"),
+        ({"clock_hz": 0}, "a clock of 0 Hz; it must be positive"),
+        ({"clock_hz": -1}, "a clock of -1 Hz; it must be positive"),
+    ],
+)
+def test_an_accelerator_that_cannot_be_is_refused(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(ParameterError, match=f"^{words}$"):
+        replace(PYNQ_A, **change)
+
+
+def test_the_least_accelerator_is_one() -> None:
+    least = replace(PYNQ_A, bus_bits=128, hazards="none", instruction_queue_depth=2, clock_hz=1)
+    assert least.bytes_per_cycle == 16
+
+
+@pytest.mark.parametrize(
+    ("bus_bits", "accumulators", "words"),
+    [
+        (128, 8, "LOG_UOP_BUFF_SIZE gives a micro-op buffer of 16 bytes; on a memory bus of 128 bits .* 32 or more"),
+        (64, 7, "LOG_ACC_BUFF_SIZE gives a buffer of 2 elements; hilt's VTA has 4 or more"),
+    ],
+)
+def test_the_rtl_needs_buffers_of_a_few_elements(bus_bits: int, accumulators: int, words: str) -> None:
+    Accelerator(VTAParameters(3, 3, 5, 0, 4, 4, 10, 12, 8), IsaRevision.B).require_rtl()
+    small = Accelerator(VTAParameters(3, 3, 5, 0, 4, 4, 10, 12, accumulators), IsaRevision.B, bus_bits=bus_bits)
+    with pytest.raises(ParameterError, match=words):
         small.require_rtl()
