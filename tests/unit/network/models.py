@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
-from hilt.network.calibration import Calibration
+from hilt.network.calibration import Calibration, Runner
 from hilt.network.onnx_canonical import canonicalise
 from hilt.network.onnx_graph import OnnxGraph
 from hilt.network.onnx_simplify import fixed_model
@@ -73,3 +73,41 @@ def quantised(model: Any, *, channel_block: int = 0, search: bool = False) -> Qu
     """Return a model quantised on seeded noise."""
     graph = canonical(model)
     return quantise(graph, samples_for(graph), channel_block=channel_block, search=search)
+
+
+def operators_after(
+    rewrite: Callable[[OnnxGraph], None],
+    shape: Sequence[int],
+    nodes: Sequence[tuple[str, str, dict[str, Any]]],
+    constants: dict[str, Any] | None = None,
+    others: dict[str, tuple[int, ...]] | None = None,
+    outputs: str = "y",
+) -> list[str]:
+    """Return the operators, in order, that a rewrite leaves; assert that the values stay.
+
+    Args:
+        rewrite: Of a fixed graph, in place.
+        shape: Of the input x.
+        nodes: Operator, the names of inputs and of the result (as in "t k -> r"), and attributes.
+        constants: Values by name.
+        others: Further inputs of floats, by name.
+        outputs: Names with spaces between.
+    """
+    made = []
+    for number, (op, names, attributes) in enumerate(nodes):
+        given, _, result = names.partition(" -> ")
+        read = ["" if name == "-" else name for name in given.split()]
+        made.append(helper.make_node(op, read, result.split(), name=f"n{number}", **attributes))
+    arrays = {name: np.asarray(value) for name, value in (constants or {}).items()}
+    inputs = {"x": tuple(shape), **(others or {})}
+    model = model_of(made, inputs, arrays, outputs.split(), opset=18)
+    random = np.random.default_rng(3)
+    feeds: dict[str, Array] = {name: random.normal(0, 1, size).astype(np.float32) for name, size in inputs.items()}
+    graph = fixed_model(model, "rewritten")
+    rewrite(graph)
+    for wanted, found in zip(run_float(model, feeds), Runner(graph, outputs.split()).run(feeds).values(), strict=True):
+        assert wanted.shape == found.shape
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+    for node in graph.nodes:
+        assert node.domain or all(name in graph.shapes for name in node.outputs)
+    return [node.op for node in graph.nodes]

@@ -2,57 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
-from onnx import helper
 
-from hilt.network.calibration import Runner
 from hilt.network.onnx_layouts import cancel_layouts
-from hilt.network.onnx_simplify import fixed_model
 
-from .models import Array, model_of, run_float
+from .models import operators_after
 
 LAST, FIRST, ROWS = [0, 2, 3, 1], [0, 3, 1, 2], [0, 2, 1]
 LARGE = np.iinfo(np.int64).max
 
 
-def nodes_of(
-    shape: Sequence[int],
-    nodes: Sequence[tuple[str, str, dict[str, Any]]],
-    constants: dict[str, Any] | None = None,
-    others: dict[str, tuple[int, ...]] | None = None,
-    outputs: str = "y",
-) -> list[str]:
-    """Return the operators, in order, that `cancel_layouts` leaves; the values must stay.
-
-    Args:
-        shape: Of the input x.
-        nodes: Operator, the names of inputs and of the result (as in "t k -> r"), and attributes.
-        constants: Values by name.
-        others: Further inputs of floats, by name.
-        outputs: Names with spaces between.
-    """
-    made = []
-    for number, (op, names, attributes) in enumerate(nodes):
-        given, _, result = names.partition(" -> ")
-        read = ["" if name == "-" else name for name in given.split()]
-        made.append(helper.make_node(op, read, result.split(), name=f"n{number}", **attributes))
-    arrays = {name: np.asarray(value) for name, value in (constants or {}).items()}
-    inputs = {"x": tuple(shape), **(others or {})}
-    model = model_of(made, inputs, arrays, outputs.split(), opset=18)
-    random = np.random.default_rng(3)
-    feeds: dict[str, Array] = {name: random.normal(0, 1, size).astype(np.float32) for name, size in inputs.items()}
-    graph = fixed_model(model, "layouts")
-    cancel_layouts(graph)
-    for wanted, found in zip(run_float(model, feeds), Runner(graph, outputs.split()).run(feeds).values(), strict=True):
-        assert wanted.shape == found.shape
-        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
-    for node in graph.nodes:
-        assert node.domain or all(name in graph.shapes for name in node.outputs)
-    return [node.op for node in graph.nodes]
+def nodes_of(*model: Any, **named: Any) -> list[str]:
+    return operators_after(cancel_layouts, *model, **named)
 
 
 def last(*nodes: tuple[str, str, dict[str, Any]]) -> list[tuple[str, str, dict[str, Any]]]:
