@@ -83,7 +83,7 @@ def operators_after(
     others: dict[str, tuple[int, ...]] | None = None,
     outputs: str = "y",
 ) -> list[str]:
-    """Return the operators, in order, that a rewrite leaves; assert that the values stay.
+    """Return the operators, in order, that a rewrite leaves; assert that values, shapes and types are right.
 
     Args:
         rewrite: Of a fixed graph, in place.
@@ -105,9 +105,12 @@ def operators_after(
     feeds: dict[str, Array] = {name: random.normal(0, 1, size).astype(np.float32) for name, size in inputs.items()}
     graph = fixed_model(model, "rewritten")
     rewrite(graph)
-    for wanted, found in zip(run_float(model, feeds), Runner(graph, outputs.split()).run(feeds).values(), strict=True):
-        assert wanted.shape == found.shape
-        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
-    for node in graph.nodes:
-        assert node.domain or all(name in graph.shapes for name in node.outputs)
+    own = [name for node in graph.nodes if not node.domain for name in node.outputs]
+    made_too = [name for name in own if graph.shapes[name] and None not in graph.shapes[name]]
+    values = Runner(graph, [*outputs.split(), *made_too]).run(feeds)
+    for wanted, name in zip(run_float(model, feeds), outputs.split(), strict=True):
+        assert wanted.shape == values[name].shape
+        np.testing.assert_allclose(values[name], wanted, rtol=1e-5, atol=1e-6)
+    for name in made_too:
+        assert (graph.shape(name), graph.dtypes[name]) == (values[name].shape, str(values[name].dtype))
     return [node.op for node in graph.nodes]

@@ -72,9 +72,11 @@ def test_other_reshapes_stay(shape: tuple[int, ...], after: tuple[int, ...]) -> 
 
 
 @pytest.mark.parametrize("shape", SIDE)
-@pytest.mark.parametrize(("names", "moves"), [("r p", True), ("r p v", True), ("r p v -", True), ("r h - o", False)])
+@pytest.mark.parametrize(
+    ("names", "moves"), [("r p", True), ("r p v", True), ("r p v -", True), ("r h - o", False), ("r p - q", False)]
+)
 def test_a_pad_of_a_line_is_one_of_the_image(shape: tuple[int, ...], names: str, moves: bool) -> None:
-    constants = {**IMAGES, "p": [0, 1, 2, 0, 0, 3], "v": np.float32(0.5), "h": [1, 2], "o": [2]}
+    constants = {**IMAGES, "p": [0, 1, 2, 0, 0, 3], "v": np.float32(0.5), "h": [1, 2], "o": [2], "q": [0, 2, 1]}
     found = left_by(shape, ("Pad", f"{names} -> y", {}), constants)
     assert found == (["Pad", "Reshape"] if moves else ["Reshape", "Pad"])
 
