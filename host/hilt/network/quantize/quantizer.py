@@ -25,6 +25,7 @@ from hilt.network.quantize.qdq import write_qdq
 from hilt.network.quantize.recurrence import OutputJudge, is_as_good, quantise_recurrences
 from hilt.network.quantize.regions import Regions, find_regions
 from hilt.network.quantize.scales import layer_macs
+from hilt.network.quantize.softmax import quantise_softmaxes
 from hilt.network.reference import evaluate, evaluate_node
 
 _COMPARED_SAMPLES = 8
@@ -211,7 +212,10 @@ class _Int8Model(NamedTuple):
 def _int8_model(fitted: Fitted, samples: HeldOut) -> _Int8Model:
     model = write_qdq(fitted.graph, fitted.regions, fitted.scales)
     infer_shapes(model)
-    return _Int8Model(fitted, *quantise_recurrences(fitted.graph, model, fitted.kept, samples.deciding))
+    judge = OutputJudge(fitted.graph, samples.deciding)
+    model, notes = quantise_softmaxes(model, fitted.kept, samples.fitted, judge)
+    model, floats, said = quantise_recurrences(model, fitted.kept, judge)
+    return _Int8Model(fitted, model, floats, [*notes, *said])
 
 
 def _by_steps(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,20 +21,18 @@ _JUDGED_SAMPLES = 8
 
 
 def quantise_recurrences(
-    graph: OnnxGraph, model: OnnxGraph, kept: Collection[str], deciding: Sequence[Feeds]
+    model: OnnxGraph, kept: Collection[str], judge: OutputJudge
 ) -> tuple[OnnxGraph, list[str], list[str]]:
     """Return a model with int8 weights in its recurrent operators, the nodes that stay in float, and a line for each.
 
     Args:
-        graph: The float graph.
-        model: Its quantised model, with recurrent operators in float.
+        model: A quantised model, with recurrent operators in float.
         kept: Nodes that stay in float anyway.
-        deciding: Samples that nothing was fitted to.
+        judge: Measures a model's outputs.
     """
     names = [node.name for node in model.nodes if node.name not in kept and takes_int8(model, node)]
     if not names:
         return model, [], []
-    judge = OutputJudge(graph, deciding)
     level = judge.decibels(model)
     floats, notes = [], []
     for name in names:
@@ -59,10 +58,14 @@ class OutputJudge:
     """Measures the decibels of quantised models' outputs on samples that nothing was fitted to."""
 
     def __init__(self, graph: OnnxGraph, deciding: Sequence[Feeds]) -> None:
-        """Compute the outputs of the float graph."""
+        self._graph = graph
         self._outputs = [name for name in graph.outputs if graph.dtypes.get(name) == "float32"]
         self._feeds = spread(deciding, _JUDGED_SAMPLES)
-        self._wanted = list(Runner(graph, self._outputs).over(self._feeds))
+
+    @cached_property
+    def _wanted(self) -> list[Feeds]:
+        """The outputs of the float graph."""
+        return list(Runner(self._graph, self._outputs).over(self._feeds))
 
     def decibels(self, model: OnnxGraph) -> NDArray[np.float64]:
         """Return the decibels of each output, the mean over samples."""
