@@ -170,7 +170,7 @@ def test_a_mean_over_the_sides_needs_no_transpose(axes: list[int], keep: int, le
     assert found == left
 
 
-ROW = ("Reshape", "t s -> f", {})
+ROW: tuple[str, str, dict[str, Any]] = ("Reshape", "t s -> f", {})
 
 
 @pytest.mark.parametrize(

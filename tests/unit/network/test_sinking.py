@@ -85,13 +85,13 @@ def test_a_clip_keeps_its_bounds_and_a_norm_of_an_image_its_channels() -> None:
     bounds = {**IMAGES, "l": np.float32(0.1), "h": np.float32(0.4)}
     assert left_by(SIDE[0], ("Clip", "r l h -> y", {}), bounds) == ["Clip", "Reshape"]
     assert left_by(SIDE[0], ("Clip", "r - h -> y", {}), bounds) == ["Clip", "Reshape"]
-    norm = ("BatchNormalization", "r v v v v -> y", {})
+    norm: tuple[str, str, dict[str, Any]] = ("BatchNormalization", "r v v v v -> y", {})
     assert left_by(SIDE[1], norm, {**IMAGES, "v": floats(3)}) == ["BatchNormalization", "Reshape"]
     assert left_by((6, 5), norm, {"s": (2, 3, 5), "v": floats(3)}) == ["Reshape", "BatchNormalization"]
 
 
 def test_two_tensors_move_together_if_their_shapes_are_alike() -> None:
-    nodes = [
+    nodes: list[tuple[str, str, dict[str, Any]]] = [
         ("Sin", "x -> a", {}), ("Cos", "z -> b", {}), ("Reshape", "a s -> c", {}), ("Reshape", "b s -> d", {}),
         ("Add", "c d -> y", {}),
     ]  # fmt: skip
