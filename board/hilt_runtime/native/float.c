@@ -324,14 +324,12 @@ static int check_matmul(const work_t *w) {
 // Writes `rows` of the product, one or two, to columns (count) of `y`.
 static void multiply_rows(const int64_t *p, const float *a, const float *b, ptrdiff_t rows, ptrdiff_t count, float *y) {
   const int64_t *left = p + M_LEFT, *right = p + M_RIGHT;
-  double sums[2][NEAR] = {{0}};
-  ptrdiff_t done = 0;
-  if (rows == 2 && right[3] == 1)
-    done = add_paired_products(a, left[2], left[3], b, right[2], p[M_DEPTH], count, sums[0], NEAR);
-  for (ptrdiff_t row = 0; row < rows; ++row, y += p[M_COLUMNS]) {
-    add_products(a + row * left[2], left[3], b + done * right[3], right[2], right[3], p[M_DEPTH], count - done,
-                 sums[row] + done);
-    for (ptrdiff_t i = 0; i < count; ++i) y[i] = (float)sums[row][i];
+  ptrdiff_t depth = p[M_DEPTH], columns = p[M_COLUMNS], done = 0;
+  if (rows == 2 && right[3] == 1) done = paired_products(a, left[2], left[3], b, right[2], depth, count, y, columns);
+  for (ptrdiff_t row = 0; done < count && row < rows; ++row, y += columns) {
+    double sums[NEAR] = {0};
+    add_products(a + row * left[2], left[3], b + done * right[3], right[2], right[3], depth, count - done, sums);
+    for (ptrdiff_t i = done; i < count; ++i) y[i] = (float)sums[i - done];
   }
 }
 

@@ -56,15 +56,14 @@ static inline void add_products(const float *a, ptrdiff_t a_depth, const float *
     for (ptrdiff_t k = 0; k < depth; ++k) sums[i] += (double)a[k * a_depth] * (double)b[k * b_depth + i * b_column];
 }
 
-// Adds the products of two rows with columns that lie one behind another to sums[2][row], depth by depth: what is read
-// of b serves both. Returns how many columns that are; those behind, fewer than PAIRED, are left.
-static inline ptrdiff_t add_paired_products(const float *a, ptrdiff_t a_row, ptrdiff_t a_depth, const float *b,
-                                            ptrdiff_t b_depth, ptrdiff_t depth, ptrdiff_t count, double *restrict sums,
-                                            ptrdiff_t row) {
+// Writes the products of two rows with columns that lie one behind another to y[2][row]: what is read of b serves both.
+// Returns how many columns that are; those behind, fewer than PAIRED, are left.
+static inline ptrdiff_t paired_products(const float *a, ptrdiff_t a_row, ptrdiff_t a_depth, const float *b,
+                                        ptrdiff_t b_depth, ptrdiff_t depth, ptrdiff_t count, float *restrict y,
+                                        ptrdiff_t row) {
   ptrdiff_t i = 0;
   for (; i + PAIRED <= count; i += PAIRED) {
-    double upper[PAIRED], lower[PAIRED];
-    UNROLLED for (int j = 0; j < PAIRED; ++j) upper[j] = sums[i + j], lower[j] = sums[row + i + j];
+    double upper[PAIRED] = {0}, lower[PAIRED] = {0};
     for (ptrdiff_t k = 0; k < depth; ++k) {
       const double above = a[k * a_depth], below = a[k * a_depth + a_row];
       const float *line = b + k * b_depth + i;
@@ -74,7 +73,7 @@ static inline ptrdiff_t add_paired_products(const float *a, ptrdiff_t a_row, ptr
         lower[j] = added(lower[j], below, factor);
       }
     }
-    UNROLLED for (int j = 0; j < PAIRED; ++j) sums[i + j] = upper[j], sums[row + i + j] = lower[j];
+    UNROLLED for (int j = 0; j < PAIRED; ++j) y[i + j] = (float)upper[j], y[row + i + j] = (float)lower[j];
   }
   return i;
 }

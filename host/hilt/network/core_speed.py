@@ -178,7 +178,7 @@ _COMPUTED = (120.0, 60.0)
 _PER_MAC: Mapping[str, tuple[float, float]] = {
     "conv2d": (12.4, 6.1),
     "dense": (0.81, 0.62),
-    **dict.fromkeys(("MatMul", "Gemm"), (2.66, 1.32)),
+    **dict.fromkeys(("MatMul", "Gemm"), (2.62, 1.23)),
     **dict.fromkeys(("MatMul of a row", "Gemm of a row"), (3.6, 1.6)),
     "counted_sum": (3.59, 1.48),
     **dict.fromkeys(("fold floats", "fold floats last"), (1.82, 1.38)),
