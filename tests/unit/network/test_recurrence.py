@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,10 @@ from hilt.network.graph import Graph, Node
 from hilt.network.onnx_graph import load_graph
 from hilt.network.onnx_import import import_model
 from hilt.network.onnx_simplify import fix_float
+from hilt.network.quantize import recurrence
 from hilt.network.quantize.files import write_model
 from hilt.network.quantize.quantizer import Quantisation, quantise
+from hilt.network.quantize.recurrence import is_as_good
 from hilt.network.quantize.statistics import signal_to_noise
 from hilt.network.reference import evaluate
 
@@ -120,3 +123,46 @@ def test_a_state_without_bounds_stays_in_float() -> None:
     graph = canonical(recurrent_model("RNN", "forward", activations=["Relu"]))
     result = quantise(graph, samples_for(graph, 16), search=False)
     assert not is_int8(result.graph) and not any("layer" in note for note in result.notes)
+
+
+@pytest.mark.parametrize(
+    ("reached", "level", "good"),
+    [
+        ([20.0, 25.0], None, True),
+        ([19.9, 25.0], None, False),
+        ([19.9, 25.0], [20.0, 99.0], True),  # half a decibel less
+        ([19.5, 30.0], [20.0, 30.0], True),
+        ([19.4, 30.0], [20.0, 30.0], False),
+        ([3.0, 30.0], [3.5, 60.0], True),
+        ([2.9, 60.0], [3.5, 30.0], False),  # each output counts
+        ([], None, True),
+    ],
+)
+def test_outputs_are_good_from_20_decibels_on_or_half_a_decibel_below_others(
+    reached: list[float], level: list[float] | None, good: bool
+) -> None:
+    assert is_as_good(np.array(reached), None if level is None else np.array(level)) is good
+
+
+class Judge:
+    """Decibels by how many layers have int8 weights."""
+
+    def decibels(self, model: Any) -> Any:
+        return {(): np.array([60.0, 50.0]), ("a",): np.array([40.0, 50.0])}.get(model.int8, np.array([12.0, 49.0]))
+
+
+def test_each_layer_is_judged_beside_the_ones_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    def model(*int8: str) -> Any:
+        return SimpleNamespace(int8=int8, nodes=[SimpleNamespace(name=name) for name in ("a", "b", "c", "kept")])
+
+    monkeypatch.setattr(recurrence, "takes_int8", lambda model, node: node.name != "c")
+    monkeypatch.setattr(recurrence, "write_int8", lambda given, name: model(*given.int8, name))
+    made, floats, notes = recurrence.quantise_recurrences(model(), ["kept"], Judge())  # type: ignore[arg-type]
+    assert made.int8 == ("a",)  # type: ignore[attr-defined]
+    assert floats == ["b"]
+    assert notes == [
+        "a has int8 weights, with a scale a row; that costs an output 20.00 dB at most",
+        "b stays in float: int8 weights would cost an output 28.0 dB",
+    ]
+    none, *empty = recurrence.quantise_recurrences(model("x"), ["a", "b", "kept"], Judge())  # type: ignore[arg-type]
+    assert none.int8 == ("x",) and empty == [[], []]  # type: ignore[attr-defined]
