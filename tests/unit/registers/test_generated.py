@@ -14,6 +14,7 @@ from types import ModuleType
 import pytest
 
 from hilt import paths
+from hilt_runtime import registers
 from hilt_runtime.registers import FAULTS, FaultCode, Register
 
 SCRIPT = paths.hls_directory() / "registers" / "generate.py"
@@ -33,6 +34,17 @@ def generate() -> ModuleType:
 def test_every_generated_file_is_up_to_date() -> None:
     done = subprocess.run([sys.executable, str(SCRIPT), "--check"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout
+
+
+def test_the_numbers_that_run_are_those_of_the_map(generate: ModuleType) -> None:
+    table = generate.read_map()
+    offsets = {name: number for name, number in vars(Register).items() if not name.startswith("_")}
+    assert offsets == {word.name.upper(): word.offset for word in table.words()}
+    assert FaultCode.__members__ == {fault["name"].upper(): fault["code"] for fault in table.faults}
+    assert {fault["code"]: fault["text"] for fault in table.faults if fault["code"]} == FAULTS
+    assert registers.IDENTITY_VALUE == table.identity == int.from_bytes(b"HILT", "big")
+    assert registers.REGISTER_BYTES == max(table.pages.values()) + 0x1000 == 0x4000
+    assert (registers.START, registers.START_AND_AUTO_RESTART) == (1, 1 | 1 << 7)  # ap_start, auto_restart
 
 
 def test_every_fault_has_a_text() -> None:
