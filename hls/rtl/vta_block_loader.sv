@@ -65,7 +65,6 @@ module vta_block_loader
   // on.
   // pads_q and takes_q: a pad and an element come next; pad_q itself drives the zeros.
   logic active_q, pad_q, past_q, last_column_q, last_row_q, pads_q, takes_q;
-  logic active_d, pad_d, past_d;
   logic [SizeBits-1:0] row_q, column_q;
   logic [SramIndexBits-1:0] index_q;
   logic row_pad_q;  // the whole row is a pad
@@ -74,33 +73,21 @@ module vta_block_loader
   logic [SizeBits-1:0] data_right_q, data_bottom_q, width_q, height_q;
   logic [3:0] left_q, top_q;
   logic [SizeBits-1:0] right_q, bottom_q, before_last_column_q, before_last_row_q;
-  logic first_column_pad_q, first_row_pad_q, one_column_q, begins_past_q;
+  logic first_column_pad_q, first_row_pad_q, one_column_q, begins_past_q, any_q;
+  logic prepare_1_q;  // that is worked out in two steps, whether the block begins or not
 
   logic step, last;
   assign last = last_column_q && last_row_q;
   assign step = !past_q && (pads_q || (takes_q && full_q && !hold_i));
 
-  logic next_row_pad;
+  logic first_pad, next_row_pad;
+  assign first_pad = first_row_pad_q || first_column_pad_q;
   assign next_row_pad = row_q < SizeBits'(top_q) || row_q >= bottom_q;
-  always_comb begin
-    {active_d, pad_d, past_d} = {active_q, pad_q, past_q};
-    if (step) begin
-      active_d = !last;
-      past_d = index_q == last_i;
-      if (last_column_q) pad_d = next_row_pad || first_column_pad_q;
-      else pad_d = row_pad_q || column_q < SizeBits'(left_q) || column_q >= right_q;
-    end
-    if (start_i) begin
-      active_d = width_q != '0 && height_q != '0;
-      past_d = begins_past_q;
-      pad_d = first_row_pad_q || first_column_pad_q;
-    end
-  end
-
   logic empty_q;
 
   always_ff @(posedge clk_i) begin
-    empty_q <= 1'b0;
+    prepare_1_q <= prepare_i && rst_ni;
+    empty_q <= start_i && !any_q;
     if (prepare_i) begin
       data_right_q <= SizeBits'(x_pad_0_i) + SizeBits'(x_size_i);
       data_bottom_q <= SizeBits'(y_pad_0_i) + SizeBits'(y_size_i);
@@ -109,8 +96,17 @@ module vta_block_loader
       first_column_pad_q <= x_pad_0_i != '0 || x_size_i == '0;
       first_row_pad_q <= y_pad_0_i != '0 || y_size_i == '0;
       begins_past_q <= (SramIndexBits'(sram_base_i) & ~last_i) != '0;
+      any_q <= {x_size_i, x_pad_0_i, x_pad_1_i} != '0 && {y_size_i, y_pad_0_i, y_pad_1_i} != '0;
     end
     if (step) begin
+      automatic logic pad;  // at the next position
+      if (last_column_q) pad = next_row_pad || first_column_pad_q;
+      else pad = row_pad_q || column_q < SizeBits'(left_q) || column_q >= right_q;
+      active_q <= !last;
+      pad_q <= pad;
+      pads_q <= !last && pad;
+      takes_q <= !last && !pad;
+      past_q <= !last && index_q == last_i;
       index_q <= index_q + (last_column_q ? next_row_i : SramIndexBits'(1));
       if (last_column_q) begin
         row_q <= row_q + 1'b1;
@@ -123,12 +119,7 @@ module vta_block_loader
         last_column_q <= column_q == before_last_column_q;
       end
     end
-    active_q <= active_d;
-    pad_q <= pad_d;
-    past_q <= past_d;
-    pads_q <= active_d && pad_d;
-    takes_q <= active_d && !pad_d;
-    if (start_i) begin
+    if (prepare_1_q) begin
       left_q <= x_pad_0_i == '0 ? '0 : x_pad_0_i - 1'b1;
       top_q <= y_pad_0_i == '0 ? '0 : y_pad_0_i - 1'b1;
       right_q <= data_right_q == '0 ? '0 : data_right_q - 1'b1;
@@ -139,19 +130,25 @@ module vta_block_loader
       last_column_q <= width_q == SizeBits'(1);
       last_row_q <= height_q == SizeBits'(1);
       row_pad_q <= first_row_pad_q;
-      empty_q <= width_q == '0 || height_q == '0;
       row_q <= '0;
       column_q <= '0;
+    end
+    if (start_i) begin
+      active_q <= any_q;
+      pad_q <= first_pad;
+      pads_q <= any_q && first_pad;
+      takes_q <= any_q && !first_pad;
+      past_q <= any_q && begins_past_q;
       index_q <= SramIndexBits'(sram_base_i);
     end
-    if (!rst_ni) {active_q, pads_q, takes_q, empty_q} <= '0;
+    if (!rst_ni) {active_q, past_q, pads_q, takes_q, empty_q} <= '0;
   end
 
   assign write_o = step;
   assign index_o = index_q;
   assign zero_o = pad_q;
   assign done_o = (step && last) || empty_q;
-  assign fault_o = active_q && past_q;
+  assign fault_o = past_q;
   assign waiting_o = takes_q && !full_q && !beat_valid_i && !hold_i;
 
   // ---- Collecting an element --------------------------------------------------------------------
@@ -176,7 +173,7 @@ module vta_block_loader
     end else if (step && takes_q) begin
       full_q <= 1'b0;
     end
-    if (!rst_ni || start_i) begin
+    if (!rst_ni || prepare_1_q) begin
       full_q <= 1'b0;
       beat_q <= '0;
       place_q <= MaxBeats'(1);
@@ -203,13 +200,13 @@ module vta_block_loader
   assert_start : assert property (@(posedge clk_i) disable iff (!rst_ni) start_i -> !active_q)
   else $error("a LOAD began before the last one ended");
   assert_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      $past(rst_ni && full_q && !step && !start_i) -> full_q && $stable(element_o))
+      $past(rst_ni && full_q && !step && !prepare_1_q) -> full_q && $stable(element_o))
   else $error("an element changed before it was written");
   assert_end : assert property (@(posedge clk_i) disable iff (!rst_ni)
       $past(rst_ni && done_o && !start_i) -> !active_q && !empty_q)
   else $error("a LOAD went on after its end");
   assert_flags : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      pads_q == (active_q && pad_q) && takes_q == (active_q && !pad_q)
+      (!past_q || active_q) && pads_q == (active_q && pad_q) && takes_q == (active_q && !pad_q)
       && (!active_q || element_ends_q
           == ((BeatBits + 1)'(beat_q) + 1'b1 == (BeatBits + 1)'(1) << log_beats_i)))
   else $error("vta_block_loader: a flag differs from what it says");

@@ -8,8 +8,8 @@
 // straight from the bus: beat_ready_i must not depend on them.
 //
 // An error response ends the transfer: fault_o for one cycle, with the address of the beat. While
-// drain_i is high nothing new is asked for and arriving data is thrown away; idle_o says when
-// nothing is outstanding any more.
+// drain_i is high nothing new is asked for, arriving data is thrown away, and fault_o means nothing;
+// idle_o says when nothing is outstanding any more.
 
 module vta_dma_read
   import vta_pkg::*;
@@ -52,6 +52,7 @@ module vta_dma_read
 
   localparam int unsigned BurstsBits = $clog2(MaxBursts + 1);
   localparam int unsigned BeatsBits = $clog2(MaxBeats + 1);
+  typedef logic signed [BeatsBits:0] level_t;
 
   // An address that is not aligned to the bus is taken to be aligned.
   address_t aligned;
@@ -92,7 +93,9 @@ module vta_dma_read
   logic [7:0] arlen_q;
   // Outstanding bursts, and beats asked for and not taken; whether there is room for another burst.
   logic [BurstsBits-1:0] bursts_q;
-  logic [BeatsBits-1:0] beats_q, beats_asked, beats_kept;  // the next count if ask, and if not
+  // The beats count from Empty on: below zero while there is room, which their sign says.
+  localparam level_t Empty = -level_t'(MaxBeats - MaxBurstBeats + 1);
+  level_t beats_q, beats_asked, beats_kept;  // the next count if ask, and if not
   logic room_q, bursts_fit;
 
   // What arrives and what is taken counts a cycle later.
@@ -108,9 +111,9 @@ module vta_dma_read
   end
   assign ask = may_ask && !drain_i;
 
-  // Whether there will be room is compared beside ask, which comes late.
-  assign beats_asked = beats_q + BeatsBits'(ask_last) + BeatsBits'(!taken_1_q);
-  assign beats_kept = beats_q - BeatsBits'(taken_1_q);
+  // Whether there will be room is known beside ask, which comes late.
+  assign beats_asked = beats_q + level_t'({1'b0, ask_last}) + level_t'({1'b0, !taken_1_q});
+  assign beats_kept = beats_q - level_t'({1'b0, taken_1_q});
   assign bursts_fit = burst_ends_1_q || bursts_q != BurstsBits'(ask ? MaxBursts - 1 : MaxBursts);
 
   always_ff @(posedge clk_i) begin
@@ -128,10 +131,9 @@ module vta_dma_read
     end
     if (ask != burst_ends_1_q) bursts_q <= ask ? bursts_q + 1'b1 : bursts_q - 1'b1;
     beats_q <= ask ? beats_asked : beats_kept;
-    room_q <= bursts_fit && (ask ? beats_asked <= BeatsBits'(MaxBeats - MaxBurstBeats)
-        : beats_kept <= BeatsBits'(MaxBeats - MaxBurstBeats));
+    room_q <= bursts_fit && (ask ? beats_asked < 0 : beats_kept < 0);
     if (!rst_ni || drain_i) begin
-      beats_q <= '0;
+      beats_q <= Empty;
       room_q <= bursts_fit;
     end
     if (!rst_ni) begin
@@ -190,12 +192,14 @@ module vta_dma_read
     if (axi_rsp_i.rvalid) response_1_q <= axi_rsp_i.rresp;
   end
 
-  assign fault_o = error_1_q && !drain_i;
+  assign fault_o = error_1_q;
   assign fault_code_o = fault_of_response(response_1_q);
   assign fault_address_o = burst_address + (AddrBits'(beat_q) << LogBusBytes);
 
 `ifndef SYNTHESIS
   // verilog_format: off
+  logic [BeatsBits:0] beats;  // asked for and not taken
+  assign beats = beats_q - Empty;
   assert_ar_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
       $past(rst_ni && axi_req_o.arvalid && !axi_rsp_i.arready)
       -> axi_req_o.arvalid && $stable(axi_req_o.araddr) && $stable(axi_req_o.arlen))
@@ -210,12 +214,12 @@ module vta_dma_read
       axi_req_o.arvalid -> 32'(axi_req_o.arlen) < MaxBurstBeats)
   else $error("an AXI read burst is too long");
   assert_room : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      bursts_q <= BurstsBits'(MaxBursts) && beats_q <= BeatsBits'(MaxBeats) && room_q
-      == (bursts_q != BurstsBits'(MaxBursts) && beats_q <= BeatsBits'(MaxBeats - MaxBurstBeats)))
+      bursts_q <= BurstsBits'(MaxBursts) && beats <= (BeatsBits + 1)'(MaxBeats) && room_q
+      == (bursts_q != BurstsBits'(MaxBursts) && beats <= (BeatsBits + 1)'(MaxBeats - MaxBurstBeats)))
   else $error("more was asked for than there is room for");
   assert_free : assert property (@(posedge clk_i) disable iff (!rst_ni) free_q == !arvalid_q)
   else $error("vta_dma_read: a flag differs from the other");
-  // Beats that arrived and are not taken; what is taken leaves beats_q a cycle later.
+  // Beats that arrived and are not taken; what is taken leaves beats a cycle later.
   logic [BeatsBits-1:0] held_q;
   always_ff @(posedge clk_i) begin
     if (beat_valid_o && axi_req_o.rready && !beat_taken_i) held_q <= held_q + 1'b1;
@@ -223,7 +227,7 @@ module vta_dma_read
     if (!rst_ni || drain_i) held_q <= '0;
   end
   assert_settled : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      bursts_q == '0 && !drain_i -> beats_q == held_q + BeatsBits'(taken_1_q))
+      bursts_q == '0 && !drain_i -> beats == (BeatsBits + 1)'(held_q) + (BeatsBits + 1)'(taken_1_q))
   else $error("vta_dma_read lost count of its beats: room was lost or made up");
   cover_waits : cover property (@(posedge clk_i) rst_ni && axi_req_o.arvalid && !axi_rsp_i.arready);
   cover_full : cover property (@(posedge clk_i) rst_ni && ask_valid && !room_q);

@@ -35,6 +35,7 @@ module vta_gemm
   // products those whose inputs are Groups apart are one group.
   localparam int unsigned Group = Block < 4 ? Block : 4;
   localparam int unsigned Groups = Block / Group;
+  localparam int unsigned DotBits = 16 + LogBlock;  // of a dot product, whose others are its sign
 
   // A multiplier's two products: of the even output low, of the odd one after it high. Half of the
   // low one's range is added, so that it never borrows from the high one. offset_q: half less
@@ -71,7 +72,7 @@ module vta_gemm
         dot[n] = total;
       end
       /* verilator unroll_full */
-      for (int n = 0; n < Batch * Block; n++) dot_o[n*32+:32] <= dot[n];
+      for (int n = 0; n < Batch * Block; n++) dot_o[n*32+:32] <= 32'($signed(dot[n][DotBits-1:0]));
     end
     if (valid_i[4]) begin
       /* verilator unroll_disable */

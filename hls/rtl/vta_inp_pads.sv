@@ -43,6 +43,7 @@ module vta_inp_pads
   logic [SizeBits-1:0] width_1_q, height_1_q;
   logic data_1_q;  // the block has data
   logic [4:0] sides_1_q;
+  count_t room_1_q;  // elements from the block's first to the buffer's end
   logic too_large_2_q, past_3_q;
   logic [2*LogInpDepth+1:0] elements_2_q;
   count_t above_2_q, below_2_q;
@@ -51,7 +52,7 @@ module vta_inp_pads
   // Pads are written in runs: before the first row of data, between rows, after the last one.
   logic first_run_3_q;
   count_t first_pads_3_q, last_pads_3_q;
-  place_t last_begin_3_q;
+  place_t base_1_q, last_begin_3_q;  // base_1_q: without the last row's pads
 
   always_ff @(posedge clk_i) begin
     launch_1_q <= launch_i && rst_ni;
@@ -62,6 +63,9 @@ module vta_inp_pads
         + SizeBits'(transfer_i.x_pad_1);
     height_1_q <= SizeBits'(transfer_i.y_pad_0) + SizeBits'(transfer_i.y_size)
         + SizeBits'(transfer_i.y_pad_1);
+    room_1_q <= transfer_i.sram_base >> LogInpDepth != '0 ? '0
+        : count_t'(InpDepth) - count_t'(transfer_i.sram_base);
+    base_1_q <= place_t'(transfer_i.sram_base) - place_t'(transfer_i.x_pad_1);
     data_1_q <= transfer_i.x_size != '0 && transfer_i.y_size != '0;
     sides_1_q <= 5'(transfer_i.x_pad_0) + 5'(transfer_i.x_pad_1);
 
@@ -76,16 +80,13 @@ module vta_inp_pads
     next_row_2_q <= (SramIndexBits'(width_1_q) << LogInpPorts)
         - SramIndexBits'(transfer_i.x_size) + 1'b1;
 
-    past_3_q <= too_large_2_q || (elements_2_q != '0
-        && (2 * LogInpDepth + 3)'(transfer_i.sram_base) + (2 * LogInpDepth + 3)'(elements_2_q)
-            > (2 * LogInpDepth + 3)'(InpDepth));
+    past_3_q <= too_large_2_q || elements_2_q > (2 * LogInpDepth + 2)'(room_1_q);
     for (int p = 0; p < InpPorts; p++) first_3_q[p] <= first_2_q[p] + place_t'(above_2_q);
     first_run_3_q <= data_1_q ? transfer_i.y_pad_0 != '0 || transfer_i.x_pad_0 != '0
         : elements_2_q != '0;
     first_pads_3_q <= data_1_q ? above_2_q + count_t'(transfer_i.x_pad_0) : count_t'(elements_2_q);
     last_pads_3_q <= below_2_q + count_t'(transfer_i.x_pad_1);
-    last_begin_3_q <= place_t'(transfer_i.sram_base) + place_t'(elements_2_q)
-        - (place_t'(below_2_q) + place_t'(transfer_i.x_pad_1));
+    last_begin_3_q <= base_1_q + place_t'(elements_2_q) - place_t'(below_2_q);
   end
 
   assign placed_o = launch_3_q;
@@ -99,12 +100,14 @@ module vta_inp_pads
   count_t left_q;       // pads of this run, this one included
   logic ends_q;         // there is one
   logic [15:0] rows_q;  // runs between rows that are still to come
+  logic rows_any_q;     // there are such
   logic last_q;         // the last run is still to come
 
-  logic begins, run_ends;  // begins: the place of the first pad is chosen
-  assign begins = launch_3_q && !past_3_q;
-  assign run_ends = active_q && ends_q;
-  assign done_o = (run_ends || (begins && !first_run_3_q)) && rows_q == '0 && !last_q;
+  // first_begins: with the first run; next: to the next run, or to the end.
+  logic first_begins, next;
+  assign first_begins = launch_3_q && !past_3_q && first_run_3_q;
+  assign next = (active_q && ends_q) || (launch_3_q && !past_3_q && !first_run_3_q);
+  assign done_o = next && !rows_any_q && !last_q;
   assign write_o = active_q;
   assign index_o = index_q;
 
@@ -112,28 +115,29 @@ module vta_inp_pads
     if (launch_2_q) begin
       index_q <= place_t'(transfer_i.sram_base) - 1'b1;
       rows_q <= data_1_q && sides_1_q != '0 ? transfer_i.y_size - 1'b1 : '0;
+      rows_any_q <= data_1_q && sides_1_q != '0 && transfer_i.y_size != 16'd1;
       last_q <= data_1_q && (transfer_i.y_pad_1 != '0 || transfer_i.x_pad_1 != '0);
+    end else if (hold_q) begin
+      index_q <= next && !rows_any_q ? last_begin_3_q
+          : index_q + (next ? place_t'(transfer_i.x_size) : '0) + 1'b1;
     end
-    if (begins && first_run_3_q) begin
+    if (first_begins) begin
       active_q <= 1'b1;
-      index_q <= index_q + 1'b1;
       left_q <= first_pads_3_q;
       ends_q <= first_pads_3_q == count_t'(1);
-    end else if (begins || run_ends) begin
-      active_q <= rows_q != '0 || last_q;
-      if (rows_q != '0) begin
+    end else if (next) begin
+      active_q <= rows_any_q || last_q;
+      if (rows_any_q) begin
         rows_q <= rows_q - 1'b1;
-        index_q <= index_q + place_t'(transfer_i.x_size) + 1'b1;
+        rows_any_q <= rows_q != 16'd1;
         left_q <= count_t'(sides_1_q);
         ends_q <= sides_1_q == 5'd1;
       end else begin
         last_q <= 1'b0;
-        index_q <= last_begin_3_q;
         left_q <= last_pads_3_q;
         ends_q <= last_pads_3_q == count_t'(1);
       end
     end else if (active_q) begin
-      index_q <= index_q + 1'b1;
       left_q <= left_q - 1'b1;
       ends_q <= left_q == count_t'(2);
     end
@@ -152,10 +156,11 @@ module vta_inp_pads
   assert_held : assert property (@(posedge clk_i) disable iff (!rst_ni) active_q -> hold_q)
   else $error("a pad is written beside data");
   assert_ends : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      active_q -> ends_q == (left_q == count_t'(1)))
+      hold_q && !launch_1_q && !launch_2_q -> rows_any_q == (rows_q != '0)
+      && (!active_q || ends_q == (left_q == count_t'(1))))
   else $error("vta_inp_pads: a flag differs from what it says");
-  cover_no_pads : cover property (@(posedge clk_i) rst_ni && begins && done_o);
-  cover_between : cover property (@(posedge clk_i) rst_ni && run_ends && rows_q != '0);
+  cover_no_pads : cover property (@(posedge clk_i) rst_ni && launch_3_q && done_o);
+  cover_between : cover property (@(posedge clk_i) rst_ni && active_q && ends_q && rows_q != '0);
   cover_past : cover property (@(posedge clk_i) rst_ni && past_o);
   // verilog_format: on
 `endif

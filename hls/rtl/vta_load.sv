@@ -94,20 +94,34 @@ module vta_load
   // launch_q: its first busy cycle; begin_q: the second, in which the transfer begins
   logic launch_q, begin_q, wgt_q;
   lanes_t lanes_q;
+  // Where the block begins in memory, its rows that each part has, and three of its strides.
+  address_t base_q;
+  logic [ReadPorts-1:0][15:0] rows_q;
+  logic [17:0] three_strides_q;
+  logic to_wgt;
+  assign to_wgt = memory_type_of(insn_i) == MemWgt;
   always_ff @(posedge clk_i) begin
     launch_q <= take && rst_ni;
     begin_q <= launch_q && rst_ni;
     // While none is in execution, whether it is taken or not: take goes to few registers.
     if (idle) begin
       transfer_q <= transfer_of(insn_i);
-      if (memory_type_of(insn_i) == MemWgt) begin
+      if (to_wgt) begin
         transfer_q.y_pad_0 <= '0;
         transfer_q.y_pad_1 <= '0;
         transfer_q.x_pad_0 <= '0;
         transfer_q.x_pad_1 <= '0;
       end
-      wgt_q <= memory_type_of(insn_i) == MemWgt;
+      wgt_q <= to_wgt;
       lanes_q <= lanes_of(insn_i);
+      base_q <= to_wgt
+          ? block_address(wgt_addr_i, insn_i[DramBaseLsb+:32], LogWgtBytes)
+          : block_address(inp_addr_i, insn_i[DramBaseLsb+:32], LogInpBytes);
+      three_strides_q <= 18'(insn_i[XStrideLsb+:16]) + (18'(insn_i[XStrideLsb+:16]) << 1);
+      // Of inputs, the first part has row 0, InpPorts, and so on; of weights all have all rows.
+      for (int p = 0; p < ReadPorts; p++)
+      rows_q[p] <= to_wgt || p >= InpPorts ? insn_i[YSizeLsb+:16]
+          : 16'((17'(insn_i[YSizeLsb+:16]) + 17'(InpPorts - 1 - p)) >> LogInpPorts);
     end
   end
 
@@ -117,8 +131,9 @@ module vta_load
   fault_e part_fault_code[ReadPorts];
   address_t part_fault_address[ReadPorts];
   logic [ReadPorts-1:0][SramIndexBits-1:0] index;
-  // Where the loaders begin, and the rows that they have in the buffer.
-  logic loaders_begin, hold;
+  // When the loaders begin, their blocks, and the rows that these have in the buffer.
+  logic [ReadPorts-1:0] part_begin;
+  logic hold;
   transfer_t part_transfer[ReadPorts];
   logic [SramIndexBits-1:0] next_row;
   logic [InpPorts-1:0][InpBits-1:0] inputs;
@@ -146,13 +161,13 @@ module vta_load
       .drain_i,
       .idle_o(part_idle[p]),
       .launch_i(launch_q && takes_part),
-      .begin_i(loaders_begin && takes_part),
+      .begin_i(part_begin[p]),
       .hold_i(hold),
       .wgt_i(wgt_q),
       .transfer_i(part_transfer[p]),
+      .base_i(base_q),
+      .behind_i(p == 3 ? three_strides_q : 18'(p) * 18'(transfer_q.x_stride)),
       .next_row_i(next_row),
-      .inp_addr_i,
-      .wgt_addr_i,
       .done_o(part_done[p]),
       .waiting_o(part_waiting[p]),
       .beat_o(part_beat[p]),
@@ -197,8 +212,8 @@ module vta_load
 
   always_comb begin
     beat_bytes_o = '0;
-    for (int p = 0; p < ReadPorts; p++)
-    if (part_beat[p]) beat_bytes_o = beat_bytes_o + BeatBytesBits'(BusBytes);
+    for (int beats = 1; beats < 1 << ReadPorts; beats++)
+    if (part_beat == ReadPorts'(beats)) beat_bytes_o = BeatBytesBits'($countones(beats) * BusBytes);
   end
 
   // ---- Inputs, and the end of a LOAD --------------------------------------------------------------
@@ -229,12 +244,18 @@ module vta_load
       .write_o(pad),
       .index_o(pad_index)
     );
-    assign loaders_begin = wgt_q ? begin_q : placed;
+    logic weights_begin_q;
+    always_ff @(posedge clk_i) weights_begin_q <= launch_q && wgt_q && rst_ni;
+    always_comb begin
+      for (int p = 0; p < ReadPorts; p++)
+      part_begin[p] = weights_begin_q || (placed && p < InpPorts);
+    end
     assign next_row = wgt_q ? SramIndexBits'(1) : next_row_of_inputs;
 
     always_comb begin
       for (int p = 0; p < ReadPorts; p++) begin
         part_transfer[p] = transfer_q;
+        part_transfer[p].y_size = rows_q[p];
         {part_transfer[p].y_pad_0, part_transfer[p].y_pad_1} = '0;
         {part_transfer[p].x_pad_0, part_transfer[p].x_pad_1} = '0;
       end
@@ -292,10 +313,13 @@ module vta_load
 `endif
   end else begin : g_alone
     assign done = part_done[0];
-    assign loaders_begin = begin_q;
+    assign part_begin[0] = begin_q;
     assign hold = 1'b0;
     assign past = 1'b0;
-    assign part_transfer[0] = transfer_q;
+    always_comb begin
+      part_transfer[0] = transfer_q;
+      part_transfer[0].y_size = rows_q[0];
+    end
     assign next_row = SramIndexBits'(1);
     assign inp_write = part_write[0] && !wgt_q;
     assign inp_zero = part_zero[0];

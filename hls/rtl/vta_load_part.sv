@@ -27,10 +27,10 @@ module vta_load_part
   input  logic                     begin_i,
   input  logic                     hold_i,           // write nothing yet
   input  logic                     wgt_i,
-  input  transfer_t                transfer_i,
+  input  transfer_t                transfer_i,       // of this part's rows alone
+  input  address_t                 base_i,           // of the block in memory
+  input  logic [             17:0] behind_i,         // elements of inputs before this part's first
   input  logic [SramIndexBits-1:0] next_row_i,       // in the buffer: see vta_block_loader
-  input  logic [             31:0] inp_addr_i,
-  input  logic [             31:0] wgt_addr_i,
   output logic                     done_o,
   output logic                     waiting_o,        // for a beat, and for nothing else
   output logic                     beat_o,
@@ -60,31 +60,22 @@ module vta_load_part
   logic parted;
   assign parted = Parted && wgt_i;
 
-  logic [15:0] rows, rows_q;  // of the block that are this part's
-  if (InpPorts > 1 && Part < InpPorts) begin : g_shares
-    assign rows = wgt_i ? transfer_i.y_size
-        : 16'(({1'b0, transfer_i.y_size} + 17'(InpPorts - 1 - Part)) >> LogInpPorts);
-    always_ff @(posedge clk_i) if (launch_i) rows_q <= rows;
-  end else begin : g_whole
-    assign rows = transfer_i.y_size;
-    assign rows_q = rows;
-  end
-
-  // Of inputs, Part rows behind the block's begin; in one sum of all, which has one chain of carries.
-  address_t row_bytes, inp_address;
+  address_t row_bytes;
   assign row_bytes = address_t'(transfer_i.x_stride) << LogInpBytes;
-  assign inp_address = block_address(inp_addr_i, transfer_i.dram_base, LogInpBytes)
-      + (Part % 2 == 1 ? row_bytes : '0) + (Part / 2 == 1 ? row_bytes << 1 : '0);
+  logic [31:0] unused_dram_base;
+  assign unused_dram_base = transfer_i.dram_base;
 
   logic dma_start_q;
+  logic [15:0] dma_rows_q, dma_planes_q;
   address_t dma_address_q, dma_stride_q, dma_plane_stride_q;
   logic [RowBeatsBits-1:0] dma_row_last_q;
   always_ff @(posedge clk_i) begin
     dma_start_q <= 1'b0;
     if (launch_i) begin
-      dma_start_q <= rst_ni && rows != '0 && transfer_i.x_size != '0;
-      dma_address_q <= wgt_i ? block_address(wgt_addr_i, transfer_i.dram_base, LogWgtBytes) + Offset
-                             : inp_address;
+      dma_start_q <= rst_ni && transfer_i.y_size != '0 && transfer_i.x_size != '0;
+      dma_address_q <= base_i + (wgt_i ? Offset : address_t'(behind_i) << LogInpBytes);
+      dma_rows_q <= parted ? transfer_i.x_size : transfer_i.y_size;
+      dma_planes_q <= parted ? transfer_i.y_size : 16'd1;
       dma_row_last_q <= (RowBeatsBits'(parted ? 16'd1 : transfer_i.x_size)
           << (wgt_i ? LogWgtBeats : LogInpBeats)) - 1'b1;
       dma_stride_q <= parted && transfer_i.x_size != 16'd1 ? address_t'(1) << LogWgtBytes
@@ -111,9 +102,9 @@ module vta_load_part
     .start_i(dma_start_q),
     .address_i(dma_address_q),
     .row_last_i(dma_row_last_q),
-    .rows_i(parted ? transfer_i.x_size : rows_q),
+    .rows_i(dma_rows_q),
     .stride_i(dma_stride_q),
-    .planes_i(parted ? rows_q : 16'd1),
+    .planes_i(dma_planes_q),
     .plane_stride_i(dma_plane_stride_q),
     .beat_valid_o(beat_valid),
     .beat_ready_i(beat_ready),
@@ -142,7 +133,7 @@ module vta_load_part
     .hold_i,
     .sram_base_i(transfer_i.sram_base),
     .next_row_i,
-    .y_size_i(rows),
+    .y_size_i(transfer_i.y_size),
     .x_size_i(transfer_i.x_size),
     .y_pad_0_i(transfer_i.y_pad_0),
     .y_pad_1_i(transfer_i.y_pad_1),

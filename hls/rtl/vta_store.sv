@@ -114,8 +114,8 @@ module vta_store
   // ---- Output buffer to beats -------------------------------------------------------------------
   // Elements are consecutive, so the reader needs no end: it reads one past the memory side's last
   // request, and is started anew by the next instruction.
-  // element_q: out_i has an element; past_q: which is past the buffer
-  logic reading_q, element_q, past_q;
+  // element_q: out_i has an element; fits_q: which is not past the buffer
+  logic reading_q, element_q, fits_q;
   logic [SramIndexBits-1:0] next_q, index_q;
   logic [BeatBits-1:0] beat_q;
   logic element_ends, read, beat_leaves;
@@ -129,14 +129,14 @@ module vta_store
     if (done) reading_q <= 1'b0;
     if (read) begin
       element_q <= 1'b1;
-      past_q <= next_q >= SramIndexBits'(OutDepth);
+      fits_q <= next_q < SramIndexBits'(OutDepth);
       index_q <= next_q;
       next_q <= next_q + 1'b1;
     end
     if (beat_leaves) beat_q <= element_ends ? '0 : beat_q + 1'b1;
     if (!rst_ni || begin_q) begin
       reading_q <= begin_q && rst_ni;
-      element_q <= 1'b0;
+      {element_q, fits_q} <= '0;
       beat_q <= '0;
       next_q <= SramIndexBits'(transfer_q.sram_base);
     end
@@ -149,14 +149,16 @@ module vta_store
   // The beat that is looked up, or written word by word; without the table, beats go to the memory
   // as they are read.
   localparam logic [LogTableWords-1:0] LastOfBeat = LogTableWords'(BusBits / TableWordBits - 1);
-  logic held_q, held_past_q;
+  logic held_q, held_fits_q;  // as of an element
   logic [SramIndexBits-1:0] held_index_q, at_hand_index;
   logic [BusBits-1:0] held_data_q, looked_up;
-  logic at_hand, at_hand_past, ready, makes_room, fills, filled, dma_ready;
+  // at_hand: there is a beat; fits: which can go
+  logic at_hand, fits, ready, makes_room, fills, filled, dma_ready;
   logic [LogTableWords-1:0] fill_word_q, word_of_beat;
+  logic last_word_q;  // as the number says
 
   assign at_hand = tabled_q ? held_q : element_q;
-  assign at_hand_past = tabled_q ? held_past_q : past_q;
+  assign fits = tabled_q ? held_fits_q : fits_q;
   assign at_hand_index = through_q || fill_q ? held_index_q : index_q;
   assign ready = fill_q ? fill_goes_q : dma_ready;
   assign word_of_beat = fill_word_q & LastOfBeat;
@@ -164,23 +166,27 @@ module vta_store
   // A beat leaves the output buffer: for the table's register when that is free, or is freed now,
   // else for the memory. Its readiness comes late, so all else is decided beside it.
   assign makes_room = tabled_q
-      && (!held_q || (fill_goes_q && fill_q && !held_past_q && word_of_beat == LastOfBeat));
-  assign beat_leaves = element_q && (makes_room || (dma_ready && !fill_q && !at_hand_past));
-  assign fills = fill_q && at_hand && !at_hand_past && ready;
-  assign filled = fills && fill_word_q == '1;
+      && (!held_q || (fill_goes_q && fill_q && held_fits_q && word_of_beat == LastOfBeat));
+  assign beat_leaves = element_q && (makes_room || (dma_ready && !fill_q && fits));
+  assign fills = fill_q && held_fits_q && fill_goes_q;
+  assign filled = fills && last_word_q;
 
   if (Table) begin : g_table
     always_ff @(posedge clk_i) begin
       if (beat_leaves) begin
         held_q <= 1'b1;
-        held_past_q <= past_q;
+        held_fits_q <= fits_q;
         held_index_q <= index_q;
         held_data_q <= beat_data;
       end
-      if (fills) fill_word_q <= fill_word_q + 1'b1;
+      if (fills) begin
+        fill_word_q <= fill_word_q + 1'b1;
+        last_word_q <= fill_word_q == LogTableWords'((1 << LogTableWords) - 2);
+      end
       if (!rst_ni || begin_q) begin
-        held_q <= 1'b0;
+        {held_q, held_fits_q} <= '0;
         fill_word_q <= '0;
+        last_word_q <= 1'b0;
       end
     end
 
@@ -195,7 +201,8 @@ module vta_store
       .entries_o(looked_up)
     );
   end else begin : g_no_table
-    assign {held_q, held_past_q, held_index_q, held_data_q, looked_up, fill_word_q} = '0;
+    assign {held_q, held_fits_q, held_index_q, held_data_q, looked_up} = '0;
+    assign {fill_word_q, last_word_q} = '0;
   end
 
   // ---- Memory -----------------------------------------------------------------------------------
@@ -228,7 +235,7 @@ module vta_store
     .rows_i(transfer_q.y_size),
     .stride_i(address_t'(transfer_q.x_stride) << LogOutBytes),
     .done_o(dma_done),
-    .beat_valid_i(at_hand && !at_hand_past),
+    .beat_valid_i(fits),
     .beat_ready_o(dma_ready),
     .beat_data_i(through_q ? looked_up : beat_data),
     .fault_o(dma_fault),
@@ -238,8 +245,8 @@ module vta_store
     .axi_rsp_i
   );
 
-  assign beat_o = at_hand && !at_hand_past && dma_ready;
-  assign past = at_hand && at_hand_past && ready;
+  assign beat_o = fits && dma_ready;
+  assign past = at_hand && !fits && ready;
   always_comb begin
     done = 1'b0;
     stalled_o = 1'b0;
@@ -256,7 +263,7 @@ module vta_store
     if (illegal_q) begin
       fault_code_o = FaultIllegal;
       fault_address_o = address_t'(illegal_number_i);
-    end else if (at_hand && at_hand_past && !dma_fault) begin
+    end else if (!dma_fault) begin
       // Of the two in one cycle that of the memory is told: it is of an earlier beat.
       fault_code_o = FaultOut;
       fault_address_o = address_t'(at_hand_index);

@@ -22,7 +22,7 @@ module vta_table
   logic [TableWordBits-1:0] word_q;
   always_ff @(posedge clk_i) begin
     write_q <= write_i;
-    if (write_i) {write_index_q, word_q} <= {write_index_i, word_i};
+    {write_index_q, word_q} <= {write_index_i, word_i};
   end
 
   for (genvar lane = 0; lane < BusBytes; lane++) begin : g_lane
