@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnx.defs import onnx_opset_version
 
 from hilt.network.calibration import Runner
 from hilt.network.onnx_graph import OnnxError
@@ -261,8 +262,11 @@ def test_files_that_are_no_models_are_refused(tmp_path: Path) -> None:
     (tmp_path / "broken.onnx").write_bytes(b"\x00\x01 no model")
     with pytest.raises(OnnxError, match="no ONNX model"):
         read_fixed(tmp_path / "broken.onnx")
-    with pytest.raises(OnnxError, match=r"has opset 99; onnx here knows"):
-        fixed_model(model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": (1,)}, opset=99), "new")
+    newest = onnx_opset_version()
+    node = helper.make_node("Relu", ["x"], ["y"])
+    assert fixed_model(model_of([node], {"x": (1,)}, opset=newest), "new").opset == newest
+    with pytest.raises(OnnxError, match=f"has opset {newest + 1}; onnx here knows {newest}: update it"):
+        fixed_model(model_of([node], {"x": (1,)}, opset=newest + 1), "newer")
 
 
 @pytest.mark.parametrize(("kind", "dtype"), [(TensorProto.FLOAT16, np.float16), (TensorProto.DOUBLE, np.float64)])
