@@ -13,6 +13,7 @@ from typing import Any
 
 from hilt.atomic_write import atomic_write
 
+from .measure import AIM
 from .networks import INVENTED, SUBJECTS, Subject
 
 _ROOT = Path(__file__).parents[2]
@@ -20,7 +21,8 @@ _PAGE = (
     "# The zoo: public networks in int8\n\n"
     "`make zoo` writes this page. Each network comes in a wheel of PyPI, or is one of MLPerf Tiny's "
     "(`HILT_MLPERF_TINY=folder`). 32 samples calibrate, and 32 others are compared with the float model.\n\n"
-    "- **dB**: the signal-to-noise ratio of the output that loses most.\n"
+    "- **dB**: the signal-to-noise ratio of the output that loses most, the mean over samples. Half of those of text "
+    "detection have no text: their outputs are next to nothing, and their decibels say little beside the answers.\n"
     "- **Answers**: the share that is the float model's: the largest class, the class of each step, or whether a value "
     "is above 0.3.\n"
     "- **ORT**: ONNX Runtime's own static quantiser on the same samples: int8, weights by channel, any scales. "
@@ -105,6 +107,7 @@ def _write(page: Path, folder: Path) -> None:
             notes.append(f"- {figures['name']}: {figures['error'].split(', whose')[0].split('OnnxError: ')[-1]}")
         elif "error" in figures.get("ort", {}):
             notes.append(f"- {figures['name']}: ONNX Runtime's quantiser ends with {figures['ort']['error']}")
+    notes += _poor([_kept(subject, folder) for subject in (*SUBJECTS, *INVENTED)])
     with atomic_write(page) as file:
         file.write(_PAGE)
         for head, rows in zip(("", _INVENTED), tables, strict=True):
@@ -113,6 +116,19 @@ def _write(page: Path, folder: Path) -> None:
                 file.writelines(f"| {' | '.join(row)} |\n" for row in (rows[0], ("---",) * len(_HEAD), *rows[1:]))
         if notes:
             file.write("\n" + "\n".join(notes) + "\n")
+
+
+def _poor(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Return why networks are below 20 dB, in a line if there are any."""
+    poor = [figures for figures in rows if "mixed" in figures and figures.get("ort", {}).get("db", 0) < AIM]
+    if not poor:
+        return []
+    names = ", ".join(figures["name"] for figures in poor)
+    return [
+        f"- Below {AIM:.0f} dB with ONNX Runtime's scales as with hilt's, for eight bits have too few steps for the "
+        f"range of their activations: {names}. `hilt quantize` names the layers that lose most, and `--float` and "
+        "`--min-db` keep them."
+    ]
 
 
 def _kept(subject: Subject, folder: Path) -> dict[str, Any]:
