@@ -98,9 +98,7 @@ def _turn(graph: OnnxGraph, turn: OnnxNode, chain: list[OnnxNode]) -> None:
         data = add(node, node.op, [data, *constants], len(weights), node.attributes)
     nodes[-1].outputs[:] = turn.outputs
     gone = {id(node) for node in chain}
-    graph.nodes = [
-        made for node in graph.nodes if id(node) not in gone for made in (nodes if node is turn else [node])
-    ]
+    graph.nodes = [made for node in graph.nodes if id(node) not in gone for made in (nodes if node is turn else [node])]
 
 
 def _first(graph: OnnxGraph, name: str, stem: str, ones: list[int]) -> str:

@@ -169,7 +169,8 @@ INTEGER: dict[str, tuple[str, Case]] = {
     "multiply, with a number added": ("multiply", Case("Mul", data=GATED, result=3, added=7.5)),
     "multiply, with a number added behind": ("multiply", Case("Mul", data=GATED, result=4, behind=(("Add", (-3.0,)),))),
     "multiply, with both": (
-        "multiply", Case("Mul", data=GATED, result=2, added=7.875, behind=(("Add", (-6.25,)), ("Relu", ()))),
+        "multiply",
+        Case("Mul", data=GATED, result=2, added=7.875, behind=(("Add", (-6.25,)), ("Relu", ()))),
     ),
     "mean": ("global_average_pool", Case("GlobalAveragePool", result=5)),
     "mean of fewer steps": ("global_average_pool", Case("GlobalAveragePool", data=(((3, 4, 5, 7), 4),), result=3)),

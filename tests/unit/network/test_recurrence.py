@@ -18,8 +18,8 @@ from hilt.network.onnx_import import import_model
 from hilt.network.onnx_simplify import fix_float
 from hilt.network.quantize import recurrence
 from hilt.network.quantize.files import write_model
+from hilt.network.quantize.judge import is_as_good
 from hilt.network.quantize.quantizer import Quantisation, quantise
-from hilt.network.quantize.recurrence import is_as_good
 from hilt.network.quantize.statistics import signal_to_noise
 from hilt.network.reference import evaluate
 

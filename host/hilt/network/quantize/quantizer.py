@@ -19,10 +19,11 @@ from hilt.network.onnx_unrolled import unrolled
 from hilt.network.quantize.costs import Costs, measure_costs
 from hilt.network.quantize.counting import Counting, uncounted
 from hilt.network.quantize.fit import Fitted, fit
+from hilt.network.quantize.judge import OutputJudge, is_as_good
 from hilt.network.quantize.keep import require_nodes
 from hilt.network.quantize.opset import lower_opset
 from hilt.network.quantize.qdq import write_qdq
-from hilt.network.quantize.recurrence import OutputJudge, is_as_good, quantise_recurrences
+from hilt.network.quantize.recurrence import quantise_recurrences
 from hilt.network.quantize.regions import Regions, find_regions
 from hilt.network.quantize.scales import layer_macs
 from hilt.network.quantize.softmax import quantise_softmaxes

@@ -13,13 +13,11 @@ import numpy as np
 
 from hilt.network.calibration import Feeds, Runner, spread
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode, infer_shapes, new_constant
-from hilt.network.quantize.recurrence import OutputJudge
+from hilt.network.quantize.judge import ALLOWED_LOSS, OutputJudge, is_as_good
 
 _OPERATORS = ("Softmax", "LogSoftmax")
 _LEAST_ELEMENTS = 1024
 """A softmax of fewer takes less than two steps of the processor."""
-_ALLOWED_LOSS = 0.5
-"""Decibels that int8 may cost an output that has few."""
 _GOOD = 30.0
 """Decibels of an output that int8 may bring it down to."""
 _FINER = (0, 1)
@@ -49,7 +47,7 @@ def quantise_softmaxes(
         reached, best = max(
             ((judge.decibels(_with_int8(model, form)), form) for form in forms), key=lambda pair: float(pair[0].mean())
         )
-        return best if np.all((reached >= level - _ALLOWED_LOSS) | (reached >= _GOOD)) else None
+        return best if is_as_good(reached, level, _GOOD) else None
 
     taken = joined({}, found.values())
     notes = []
@@ -59,7 +57,7 @@ def quantise_softmaxes(
             more = joined(taken, [source])
             taken = more or taken
             if more is None:
-                notes.append(f"{name} reads floats: int8 would cost an output {_ALLOWED_LOSS} dB and more")
+                notes.append(f"{name} reads floats: int8 would cost an output {ALLOWED_LOSS} dB and more")
     return _with_int8(model, taken), notes
 
 
