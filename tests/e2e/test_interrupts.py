@@ -71,12 +71,12 @@ def endless_program() -> NDArray[np.uint64]:
 class Command:
     """A command of hilt on a terminal of its own."""
 
-    def __init__(self, words: list[str], folder: Path) -> None:
+    def __init__(self, words: list[str], folder: Path, variables: dict[str, str]) -> None:
         self._terminal, other = pty.openpty()
         self.text = ""
         self._process = subprocess.Popen(
             [*HILT, *words], cwd=folder, stdin=other, stdout=other, stderr=other,
-            start_new_session=True, env={**os.environ, "COLUMNS": "120", "TERM": "xterm"},
+            start_new_session=True, env={**os.environ, "COLUMNS": "120", "TERM": "xterm", **variables},
         )  # fmt: skip
         os.close(other)
 
@@ -110,11 +110,11 @@ class Command:
 
 
 @pytest.fixture
-def started(files: Path) -> Iterator[Callable[[list[str]], Command]]:
+def started(files: Path) -> Iterator[Callable[..., Command]]:
     commands: list[Command] = []
 
-    def start(words: list[str]) -> Command:
-        commands.append(Command(words, files))
+    def start(words: list[str], **variables: str) -> Command:
+        commands.append(Command(words, files, variables))
         return commands[-1]
 
     yield start
@@ -145,17 +145,24 @@ def started(files: Path) -> Iterator[Callable[[list[str]], Command]]:
          "trace", "trace-waves", "trace-waves-running", "sim", "sim-golden", "bench", "silicon-fit", "silicon-choose"],
 )  # fmt: skip
 def test_a_command_without_a_board(
-    shared_home: Path, started: Callable[[list[str]], Command], files: Path, words: list[str], phase: str, made: str
+    shared_home: Path,
+    started: Callable[..., Command],
+    files: Path,
+    tmp_path: Path,
+    words: list[str],
+    phase: str,
+    made: str,
 ) -> None:
     (files / made).unlink(missing_ok=True)  # of another phase, which failed
-    command = started(words)
+    fresh = {"HILT_CACHE": str(tmp_path)} if phase == "compiling the RTL" else {}  # other tests compile it too
+    command = started(words, **fresh)
     command.wait_for(phase)
     ends(command)
     assert not (files / made).exists()
     assert not list(files.glob(f".{made}*"))
 
 
-def test_a_dataset(shared_home: Path, started: Callable[[list[str]], Command]) -> None:
+def test_a_dataset(shared_home: Path, started: Callable[..., Command]) -> None:
     before = list(DatasetStore().paths())
     command = started(["dataset", "build", "resnet18.C10", "--orders", "1"])
     command.wait_for("parts")
@@ -172,7 +179,7 @@ def is_in_use() -> bool:
 
 
 @pytest.mark.parametrize("phase", ["opens the board", "infers"])
-def test_a_network_on_a_board(shared_home: Path, started: Callable[[list[str]], Command], phase: str) -> None:
+def test_a_network_on_a_board(shared_home: Path, started: Callable[..., Command], phase: str) -> None:
     command = started(["run", "net.hilt", "--board", BOARD, "--repeat", "60000"])
     command.wait_for("the input is random")
     while phase == "infers" and not is_in_use():
@@ -197,7 +204,7 @@ def test_a_network_on_a_board(shared_home: Path, started: Callable[[list[str]], 
          "selftest-later"],
 )  # fmt: skip
 def test_a_command_with_a_board(
-    shared_home: Path, started: Callable[[list[str]], Command], words: list[str], phase: str
+    shared_home: Path, started: Callable[..., Command], words: list[str], phase: str
 ) -> None:
     command = started(words)
     command.wait_for(phase)
@@ -216,7 +223,7 @@ def tuned(files: Path) -> str:
 
 
 @pytest.mark.parametrize("phase", [": conv_6", "inferences", "every tensor"])
-def test_the_last_stage_of_a_campaign(tuned: str, started: Callable[[list[str]], Command], phase: str) -> None:
+def test_the_last_stage_of_a_campaign(tuned: str, started: Callable[..., Command], phase: str) -> None:
     """`: conv_6` is the second layer that is measured in the network."""
     command = started(["resume", tuned])
     command.wait_for(phase)
@@ -225,7 +232,7 @@ def test_the_last_stage_of_a_campaign(tuned: str, started: Callable[[list[str]],
 
 @pytest.mark.parametrize("words", [["report"], ["compare", "net.hilt"]], ids=["report", "compare"])
 @pytest.mark.parametrize("phase", ["reading", "drawing"])
-def test_a_page(tuned: str, started: Callable[[list[str]], Command], files: Path, words: list[str], phase: str) -> None:
+def test_a_page(tuned: str, started: Callable[..., Command], files: Path, words: list[str], phase: str) -> None:
     command = started([*words, tuned, "--html", "page.html"])
     command.wait_for(phase)
     status, seconds = command.interrupt()
@@ -237,7 +244,7 @@ def test_a_page(tuned: str, started: Callable[[list[str]], Command], files: Path
     page.unlink(missing_ok=True)
 
 
-def test_a_download(shared_home: Path, started: Callable[[list[str]], Command]) -> None:
+def test_a_download(shared_home: Path, started: Callable[..., Command]) -> None:
     """Interrupt it at a server that takes the connection and never answers."""
     shipped = (paths.bitstreams_directory() / "manifest.toml").read_text(encoding="utf-8")
     own = user_directory() / "manifest.toml"
