@@ -123,7 +123,7 @@ def _poor(rows: Sequence[dict[str, Any]]) -> list[str]:
     poor = [figures for figures in rows if "mixed" in figures and figures.get("ort", {}).get("db", 0) < AIM]
     if not poor:
         return []
-    names = ", ".join(figures["name"] for figures in poor)
+    names = "; ".join(figures["name"] for figures in poor)
     return [
         f"- Below {AIM:.0f} dB with ONNX Runtime's scales as with hilt's, for eight bits have too few steps for the "
         f"range of their activations: {names}. `hilt quantize` names the layers that lose most, and `--float` and "
