@@ -71,7 +71,7 @@ def endless_program() -> NDArray[np.uint64]:
 class Command:
     """A command of hilt on a terminal of its own."""
 
-    def __init__(self, words: list[str], folder: Path, variables: dict[str, str]) -> None:
+    def __init__(self, words: list[str], folder: Path, **variables: str) -> None:
         self._terminal, other = pty.openpty()
         self.text = ""
         self._process = subprocess.Popen(
@@ -114,7 +114,7 @@ def started(files: Path) -> Iterator[Callable[..., Command]]:
     commands: list[Command] = []
 
     def start(words: list[str], **variables: str) -> Command:
-        commands.append(Command(words, files, variables))
+        commands.append(Command(words, files, **variables))
         return commands[-1]
 
     yield start
