@@ -48,6 +48,31 @@ def root_of(graph: OnnxGraph, node: OnnxNode, roots: Mapping[str, str]) -> str |
     return root if sizes[0] == sizes[1] else None
 
 
+def roots_of(graph: OnnxGraph) -> dict[str, str]:
+    """Return for each result of an expression of one tensor that tensor: see root_of."""
+    roots: dict[str, str] = {}
+    for node in graph.nodes:
+        root = root_of(graph, node, roots)
+        if root is not None:
+            roots[node.outputs[0]] = root
+    return roots
+
+
+def neutral_factor(graph: OnnxGraph, node: OnnxNode) -> float | None:
+    """Return the factor of a node in front of a softmax; None if it does more to its first input than multiply.
+
+    A Reshape and a number that is added have the factor 1: they change no softmax.
+    """
+    if node.domain:
+        return None
+    if node.op == "Reshape":
+        return 1.0
+    value = graph.constants.get(node.inputs[1]) if node.op in ("Add", "Mul") else None
+    if value is None or value.size != 1 or graph.shape(node.inputs[0]) != graph.shape(node.outputs[0]):
+        return None
+    return 1.0 if node.op == "Add" else max(float(value.reshape(())), 0.0) or None
+
+
 def expression(graph: OnnxGraph, output: str, root: str, producers: Mapping[str, OnnxNode]) -> list[OnnxNode]:
     """Return the nodes between a root and an output that depends on it element by element, in order."""
     nodes: list[OnnxNode] = []

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.counted_sums import with_counted_sums
-from hilt.network.elementwise import expression, int8_steps, root_of, tabulate
+from hilt.network.elementwise import expression, int8_steps, neutral_factor, roots_of, tabulate
 from hilt.network.graph import Graph, Node, Tensor, check
 from hilt.network.import_layers import IntegerNode, LayerMatcher
 from hilt.network.integer_forms import with_integer_forms
@@ -75,7 +75,7 @@ class _Importer:
         self._graph = graph
         self._view = QdqView(graph)
         self._matcher = LayerMatcher(self._view)
-        self._roots = self._find_roots()
+        self._roots = roots_of(self._graph)
         self._nodes: list[Node] = []
         self._tensors: dict[str, Tensor] = {}
         self._constants: dict[str, NDArray[Any]] = {}
@@ -108,15 +108,6 @@ class _Importer:
         if producer is not None and producer.op == "QuantizeLinear":
             return self._renamed.get(name, name)
         return self._float(name)
-
-    def _find_roots(self) -> dict[str, str]:
-        """Return for each result of an expression of one tensor that tensor."""
-        roots: dict[str, str] = {}
-        for node in self._graph.nodes:
-            root = root_of(self._graph, node, roots)
-            if root is not None:
-                roots[node.outputs[0]] = root
-        return roots
 
     def _tensor(self, name: str, dtype: str = "", scale: float | None = None) -> Tensor:
         return Tensor(name, self._graph.shape(name), dtype or self._graph.dtypes.get(name, "float32"), scale)
@@ -327,20 +318,11 @@ class _Importer:
         source, factor = node.inputs[0], 1.0
         while (leaf := self._view.activation(source)) is None:
             maker = self._view.producers.get(source)
-            number = None if maker is None or maker.domain else self._neutral_factor(maker)
+            number = None if maker is None else neutral_factor(self._graph, maker)
             if maker is None or number is None:
                 return None
             source, factor = maker.inputs[0], factor * number
         return leaf, 2.0**-leaf.exponent * factor
-
-    def _neutral_factor(self, node: OnnxNode) -> float | None:
-        """Return the factor of a node in front of a softmax; None if it does more to its first input than multiply."""
-        if node.op == "Reshape":
-            return 1.0
-        value = self._graph.constants.get(node.inputs[1]) if node.op in ("Add", "Mul") else None
-        if value is None or value.size != 1 or self._graph.shape(node.inputs[0]) != self._graph.shape(node.outputs[0]):
-            return None
-        return 1.0 if node.op == "Add" else max(float(value.reshape(())), 0.0) or None
 
     def _emit_softmax(self, node: OnnxNode, leaf: Quantised, step: float) -> None:
         """Emit a softmax of int8: it has 256 different powers at most."""

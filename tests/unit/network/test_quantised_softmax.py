@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hilt.network.calibration import Calibration, make_calibration
+from hilt.network.calibration import make_calibration
 from hilt.network.onnx_canonical import canonicalise
-from hilt.network.onnx_graph import OnnxGraph
 from hilt.network.onnx_simplify import fixed_model
 from hilt.network.quantize.quantizer import Quantisation, quantise
 
@@ -20,8 +20,6 @@ RANDOM = np.random.default_rng(3)
 CONSTANTS: dict[str, Array] = {
     "w": RANDOM.normal(0, 0.3, (8, 8, 1, 1)).astype(np.float32),
     "v": RANDOM.normal(0, 0.3, (8, 8, 1, 1)).astype(np.float32),
-    "rows": np.array([1, 8, 36]),
-    "image": np.array([1, 8, 6, 6]),
     "scale": np.array(8**-0.5, np.float32),
     "mask": np.where(np.tri(36) > 0, 0, -1e9).astype(np.float32),
 }
@@ -36,17 +34,15 @@ ATTENTION = [
 ]  # fmt: skip
 
 
-def quantised(nodes: list[Any], size: float = 1.0, **options: Any) -> Quantisation:
+def quantised(nodes: list[Any], size: float = 1.0, side: int = 6, **options: Any) -> Quantisation:
+    """Return the quantisation for normal data of a standard deviation; a softmax has side**2 tokens."""
+    named = {**CONSTANTS, "rows": np.array([1, 8, side**2]), "image": np.array([1, 8, side, side])}
     read = {name for each in nodes for name in each.input}
-    constants = {name: value for name, value in CONSTANTS.items() if name in read}
-    graph = fixed_model(model_of(nodes, {"x": (1, 8, 6, 6)}, constants), "test")
+    constants = {name: value for name, value in named.items() if name in read}
+    graph = fixed_model(model_of(nodes, {"x": (1, 8, side, side)}, constants), "test")
     canonicalise(graph)
-    return quantise(graph, samples_of(graph, size), **options)
-
-
-def samples_of(graph: OnnxGraph, size: float) -> Calibration:
-    data = np.random.default_rng(1).normal(0, size, (16, 8, 6, 6)).astype(np.float32)
-    return make_calibration({"x": data}, graph)
+    data = np.random.default_rng(1).normal(0, size, (16, 8, side, side)).astype(np.float32)
+    return quantise(graph, make_calibration({"x": data}, graph), **options)
 
 
 def operators(result: Quantisation) -> list[str]:
@@ -73,23 +69,16 @@ def test_it_reads_floats_where_the_outputs_lose(nodes: list[Any], size: float) -
 
 
 def test_a_small_softmax_reads_floats() -> None:
-    few = {"rows": np.array([1, 32, 9])}
-    nodes = [node("Softmax", "k", "p", axis=-1), node("Reshape", "p,image", "i"), node("Conv", "i,v", "y")]
-    graph = fixed_model(model_of([*SCORES[:2], *nodes], {"x": (1, 8, 6, 6)}, {**CONSTANTS, **few}), "test")
-    canonicalise(graph)
-    assert quantise(graph, samples_of(graph, 1.0)).notes == ()
+    result = quantised([*SCORES, *ATTENTION], side=5)
+    assert operators(result) == ["Softmax"] and result.notes == ()
 
 
-def test_a_softmax_of_a_layer_times_a_number_reads_the_layers_int8() -> None:
+@pytest.mark.parametrize(("kept", "op"), [((), "softmax"), (("c",), "Softmax")])
+def test_a_softmax_of_a_layer_times_a_number_reads_the_layers_int8_or_its_floats(kept: Sequence[str], op: str) -> None:
     nodes = [
         node("Conv", "x,w", "c"), node("Mul", "c,scale", "s"), node("Softmax", "s", "p", axis=1),
         node("Conv", "p,v", "y"),
     ]  # fmt: skip
-    graph = fixed_model(
-        model_of(nodes, {"x": (1, 8, 12, 12)}, {k: CONSTANTS[k] for k in "wv"} | {"scale": CONSTANTS["scale"]}), "t"
-    )
-    canonicalise(graph)
-    data = np.random.default_rng(1).normal(size=(16, 8, 12, 12)).astype(np.float32)
-    result = quantise(graph, make_calibration({"x": data}, graph))
-    assert operators(result) == ["softmax"]
-    assert sum(each.op == "quantize" for each in result.graph.nodes) == 2
+    result = quantised(nodes, side=12, kept=kept)
+    assert operators(result) == [op]
+    assert sum(each.op == "quantize" for each in result.graph.nodes) == (1 if kept else 2)

@@ -66,6 +66,12 @@ def test_nothing_is_quantised_for_a_function_that_no_layer_reads() -> None:
     assert "n" in find_tabled(graph) and "n" not in find_regions(graph).tensors
 
 
+def test_a_layer_that_stays_in_float_has_its_function_in_float() -> None:
+    graph = graph_of([node("Tanh", "c", "t"), node("Conv", "t,w", "y")])
+    assert "c" in find_regions(graph).tensors
+    assert "c" not in find_regions(graph, ["c"]).tensors and "t" in find_regions(graph, ["c"]).tensors
+
+
 def test_a_gelu_of_a_normalisation_is_a_table_and_close() -> None:
     graph = graph_of([NORM, *GELU, LAST])
     canonicalise(graph)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from hilt.network.elementwise import root_of
+from hilt.network.elementwise import roots_of
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode
 
 _STEEP = frozenset(("Log", "Sqrt"))
@@ -47,12 +47,5 @@ def _is_product(graph: OnnxGraph, node: OnnxNode) -> bool:
 
 def _read_by_steep(graph: OnnxGraph) -> set[str]:
     """Return the tensors whose functions, element by element, have a square root or a logarithm."""
-    roots: dict[str, str] = {}
-    read: set[str] = set()
-    for node in graph.nodes:
-        root = root_of(graph, node, roots)
-        if root is not None:
-            roots[node.outputs[0]] = root
-            if node.op in _STEEP:
-                read.add(root)
-    return read
+    roots = roots_of(graph)
+    return {roots[node.outputs[0]] for node in graph.nodes if node.op in _STEEP and node.outputs[0] in roots}

@@ -132,10 +132,11 @@ class _Finder:
         """Return the float tensors that can be int8: the inputs, and the results of int8 operators on such tensors.
 
         A layer may read any float tensor: where an operator that only floats can compute makes it, it is quantised. So
-        is the tensor of a costly function.
+        is the tensor of a costly function, unless a node that stays in float makes it.
         """
         graph = self._graph
-        given = (set(graph.inputs) | find_tabled(graph)) - self._powers
+        kept = {name for node in graph.nodes if node.name in self._kept for name in node.outputs}
+        given = (set(graph.inputs) | find_tabled(graph)) - self._powers - kept
         able = {name for name in given if graph.dtypes.get(name) == "float32" and len(graph.shapes[name]) > 1}
         roots: dict[str, str] = {}
         for node in graph.nodes:
