@@ -25,7 +25,7 @@ Inputs = Sequence[Any]
 Attributes = Mapping[str, Any]
 
 _LEAST_COLUMNS = 16
-"""Of a product's piece: a line of the cache."""
+"""A product's piece has so many columns at least: one line of the cache."""
 _ACTIVATIONS = ("Tanh", "Sigmoid", "Relu")
 """The activations of an RNN in the order of recurrent.c."""
 

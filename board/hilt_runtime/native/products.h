@@ -56,7 +56,7 @@ static inline void add_products(const float *a, ptrdiff_t a_depth, const float *
     for (ptrdiff_t k = 0; k < depth; ++k) sums[i] += (double)a[k * a_depth] * (double)b[k * b_depth + i * b_column];
 }
 
-// Writes the products of two rows with columns that lie one behind another to y[2][row]: what is read of b serves both.
+// Writes the products of two rows with columns that lie one behind another to y[2][row]: each value of b is read once for both.
 // Returns how many columns that are; those behind, fewer than PAIRED, are left.
 static inline ptrdiff_t paired_products(const float *a, ptrdiff_t a_row, ptrdiff_t a_depth, const float *b,
                                         ptrdiff_t b_depth, ptrdiff_t depth, ptrdiff_t count, float *restrict y,

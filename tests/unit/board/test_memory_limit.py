@@ -1,4 +1,4 @@
-"""The bound of a network's processor steps: three quarters of the free memory above what is taken, and then none."""
+"""A network's processor steps may take three quarters of the memory that is free; behind them there is no bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events and commands as lines: each is read as it was written, cut to its size, and what is neither is refused."""
+"""Events and commands are lines: each is read as it was written, a long one is cut, and other lines are refused."""
 
 from __future__ import annotations
 

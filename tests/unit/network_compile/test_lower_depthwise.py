@@ -156,7 +156,7 @@ def axis(size: int, kernel: int = 3, pad: int = 1) -> KernelAxis:
 
 
 def writer(rows: KernelAxis, columns: KernelAxis, high: int, planes: int = 1) -> DepthwiseWriter:
-    """Return the writer of tiles of `high` rows or `planes` planes, of which there are two."""
+    """Return the writer of tiles of `high` rows and `planes` planes."""
     accelerator = of(PYNQ)
     work = Depthwise(1, rows, columns, (7,) * 2 * planes, (-128, 127))
     windows = windows_of(work, np.zeros(32 * planes, np.int32), accelerator)

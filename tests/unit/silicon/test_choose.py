@@ -121,7 +121,7 @@ def test_an_instruction_costs_half_of_the_runtimes_seconds_more() -> None:
 
 
 def test_the_cycles_of_a_choice_are_the_models_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The search counts instructions as dearer; what is stated does not."""
+    """The search counts instructions as dearer; the stated cycles do not."""
     machine = shipped_builds().machines[NEWER]
     asked = []
 
