@@ -187,7 +187,11 @@ class WorkerProcess:
                 raise WorkerDiedError("{} ({})".format(await self._how_it_ended(), error)) from None
             if frame is None:
                 raise WorkerDiedError(await self._how_it_ended())
-            message = self._understand(frame)
+            try:
+                message = from_frame(frame)[1]
+            except MessageError as error:
+                await self.kill()
+                raise WorkerDiedError("worker spoke nonsense: {}; it was killed".format(error)) from None
             if not isinstance(message, Beat):
                 return message
             self.working = True
@@ -199,13 +203,6 @@ class WorkerProcess:
                 return None
             self._frames += self._decoder.feed(data)
         return self._frames.pop(0)
-
-    @staticmethod
-    def _understand(frame: Frame) -> Record:
-        try:
-            return from_frame(frame)[1]
-        except MessageError as error:
-            raise WorkerDiedError("worker spoke nonsense: {}".format(error)) from None
 
     async def _how_it_ended(self) -> str:
         """Wait for the end of the worker, or cause it, and describe it."""
