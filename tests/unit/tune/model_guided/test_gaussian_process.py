@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
-from hilt.tune.model_guided.gaussian_process import GaussianProcess, Inputs, Kernel, distances_between, weigh
+from hilt.tune.model_guided.gaussian_process import (
+    GaussianProcess,
+    Inputs,
+    Kernel,
+    distances_between,
+    root_of,
+    weigh,
+)
 
 
 def some_inputs(generator: np.random.Generator, count: int) -> Inputs:
@@ -122,3 +129,49 @@ def test_errors_that_belong_to_the_values_of_knobs_are_found_and_predicted() -> 
     smooth = next(kernel for kernel, _ in weighed if kernel.length is not None)
     other, _ = GaussianProcess(smooth, inputs[seen], errors[seen]).predict(inputs[asked])
     assert np.std(mean - errors[asked]) < 0.4 * np.std(other - errors[asked])
+
+
+def test_an_unusual_kernel_needs_more_evidence_by_each_factor_of_e() -> None:
+    inputs = some_inputs(np.random.default_rng(8), 5)
+    e = float(np.e)
+    usual = Kernel(0.3, 1.0, 0.2)
+    for kernel, cost in (
+        *((Kernel(0.3 * e, 1.0, 0.2), 0.25), (Kernel(0.3 / e**2, 1.0, 0.2), 0.5)),
+        *((Kernel(0.3, e, 0.2), 0.25), (Kernel(0.3, 1 / e, 0.2), 0.25)),
+        *((Kernel(0.3, 1.0, 0.2 * e), 0.5), (Kernel(0.3, 1.0, 0.2 / e), 0.5)),
+    ):
+        scores = [
+            weigh(inputs, np.ones(5), (kernel.amplitude,), (kernel.length,), (kernel.noise,), prior)[0][1]
+            for prior in (kernel, usual)
+        ]
+        assert scores[0] - scores[1] == pytest.approx(cost)
+
+
+def test_a_kernel_by_knobs_costs_one_and_the_evident_ones_come_first() -> None:
+    inputs, _ = with_knobs(np.random.default_rng(9), 6)
+    usual = Kernel(0.3, 1.0, 0.2)
+    by_knobs, smooth = (
+        weigh(inputs, np.ones(6), (0.3,), (None,), (0.2,), prior)[0][1] for prior in (Kernel(0.3, None, 0.2), usual)
+    )
+    assert by_knobs == pytest.approx(smooth), "its cost does not depend on the usual length"
+    free = weigh(inputs, np.ones(6), (0.3,), (1.0,), (0.2,), usual)[0][1]
+    dear = weigh(inputs, np.ones(6), (0.3,), (1.0,), (0.2,), Kernel(0.3, None, 0.2))[0][1]
+    assert free - dear == pytest.approx(1.0)
+    scores = [score for _, score in weigh(inputs, np.ones(6), (0.1, 0.3), (0.5, None), (0.2, 0.4), usual)]
+    assert scores == sorted(scores, reverse=True) and len(scores) == 8
+
+
+def test_a_root_of_like_rows_is_the_covariances_but_for_a_little() -> None:
+    covariance = np.array([[2.0, 2.0, 0.5], [2.0, 2.0, 0.5], [0.5, 0.5, 1.0]])
+    root = root_of(covariance)
+    assert np.allclose(root, np.tril(root)) and np.abs(root @ root.T - covariance).max() <= 2e-8
+    broken = covariance - 1e-5 * np.eye(3)  # not a covariance by its last bits
+    assert np.abs(root_of(broken) @ root_of(broken).T - broken).max() < 2e-4
+
+
+def test_without_measurements_the_prior_is_predicted() -> None:
+    inputs = some_inputs(np.random.default_rng(10), 4)
+    none = GaussianProcess(Kernel(0.5, 1.0, 0.1), inputs[np.arange(0)], np.zeros(0))
+    mean, deviation = none.predict(inputs)
+    assert np.array_equal(mean, np.zeros(4))
+    assert deviation == pytest.approx(np.sqrt(0.25 + (inputs.linear**2).sum(axis=1)))
