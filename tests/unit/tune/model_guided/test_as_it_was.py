@@ -77,11 +77,29 @@ def test_what_is_learnt(design: InitialDesign, snapshot: SnapshotAssertion) -> N
     """Learn the latencies of a board with a slow memory, and one that is off, by two machines."""
     design = replace(design, hypotheses=design.hypotheses[:2])
     latencies = Latencies(design)
-    lines = ["before: " + _told(latencies, design)]
     twin = design.hypotheses[0].machine
     rows = design.rows[:: max(1, len(design.rows) // 26)][:12]
     logs = twin.log_cycles(rows.tolist(), (twin.prior + np.array([0.6, 0.2, 0.3]))[None])[:, 0] + 0.1
     logs[5] += 0.2
+    assert "\n".join(_learnt(design, latencies, rows, logs)) == snapshot
+
+
+def test_what_is_learnt_of_a_step(snapshot: SnapshotAssertion) -> None:
+    """Learn 24 latencies of a small space, half of which has a step, with errors of each row's own."""
+    problem = TuningProblem.of(load_workload("conv2d:n=1,ci=16,h=4,w=6,co=32,k=3x3,p=1x1"), PYNQ, orders=1)
+    design = initial_design_of(problem, candidates_of(problem), DesignChoices(4, left_out=frozenset({"machines"})))
+    twin = design.hypotheses[0].machine
+    rows = np.random.default_rng(5).permutation(len(design.candidates))[:24]
+    shortlist = design.hypotheses[0].shortlist.copy()
+    logs = shortlist.exact(shortlist.include(rows), (twin.prior + np.array([0.6, 0.2, 0.3]))[None])[:, 0] - 0.2
+    logs += np.where(problem.columns(design.candidates.indices)["tile_h"][rows] > 1, 0.25, 0.0)
+    logs += 0.01 * np.sin(np.arange(24))
+    assert "\n".join(_learnt(design, Latencies(design), rows, logs)) == snapshot
+
+
+def _learnt(design: InitialDesign, latencies: Latencies, rows, logs) -> list[str]:
+    """Return what is predicted after each batch of eight."""
+    lines = ["before: " + _told(latencies, design)]
     known = dict(zip(rows.tolist(), logs.tolist(), strict=True))
     measured: dict[int, float] = {}
     for first in range(0, len(rows), 8):
@@ -94,8 +112,7 @@ def test_what_is_learnt(design: InitialDesign, snapshot: SnapshotAssertion) -> N
         off = np.array(latencies.mismatch(measured), dtype=float)
         lines.append(f"  of {latencies.machine}, widened {latencies.widening:.3g}, off {three(off)}")
     drawn = latencies.sample(np.arange(6), 200, np.random.default_rng(1))
-    lines.append(f"drawn {three(drawn.mean(axis=0))} deviate {three(drawn.std(axis=0))}")
-    assert "\n".join(lines) == snapshot
+    return [*lines, f"drawn {three(drawn.mean(axis=0))} deviate {three(drawn.std(axis=0))}"]
 
 
 def _told(latencies: Latencies, design: InitialDesign) -> str:
