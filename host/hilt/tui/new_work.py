@@ -12,9 +12,9 @@ from hilt.campaign.budget import parse_budget
 from hilt.engine import launch
 from hilt.engine.run_spec import RunSpec, spec_of
 from hilt.measure import describe_board
-from hilt.schedule import WorkloadError, load_workload
+from hilt.schedule import load_workload
 from hilt.schedule.networks import load_network, network_names
-from hilt.schedule.onnx_model import SUFFIX, OnnxError
+from hilt.schedule.onnx_model import SUFFIX
 from hilt.store import Run
 
 
@@ -63,7 +63,7 @@ def checked(values: Mapping[str, str], like: Run | None) -> RunSpec:
     ):
         try:
             check()
-        except (WorkloadError, OnnxError, OSError, ValueError, LookupError, RuntimeError) as error:
+        except Exception as error:  # of catalogue, board or tuner: each names the fault in a line
             raise FieldError(field, str(error)) from error
     trials, seed = _whole("trials", values, 1), _whole("seed", values, 0)
     asked = RunSpec(workload, board, tuner, trials, seed)
