@@ -79,6 +79,20 @@ def test_an_own_parameter_file_is_the_base(tmp_path: Path) -> None:
         ("[base]\nparameters = 'pinq'", "base.parameters: no VTA parameters named 'pinq'"),
         ("[sweeps]\nLOG_BLOCK = [4]", r"there is no table \[sweeps\]; did you mean sweep"),
         ("[sweep", "is not TOML"),
+        ("design = 1", r"write each design as \[\[design\]\]"),
+        ("design = [1]", r"write each design as \[\[design\]\]"),
+        ("base = 1", r"base is not a table; write \[base\]"),
+        ("[base]\nparameters = 1", "base.parameters is 1; give a name such as pynq, or a .json file"),
+        ("[base]\nparameters = 'pink'", "base.parameters: no VTA parameters named 'pink'"),
+        ("[[design]]\nname = 1", "a design's name is 1; give text"),
+        ("[base]\nprocessor = 'z80'", "base.processor is 'z80'; give cortex-a9 or cortex-a53"),
+        ("[base]\nbands = 1", "base.bands is 1; give true or false"),
+        ("[sweep]\nclock_mhz = []", r"sweep.clock_mhz is \[\]; give a list of values"),
+        ("[sweep]\nclock_mhz = 100", "sweep.clock_mhz is 100; give a list of values"),
+        (
+            f"[sweep]\nclock_mhz = {list(range(1, 102))}\nread_ns = {list(range(1, 101))}",
+            "the sweep has 10,100 combinations; give at most 10,000",
+        ),
         ("[sweep]\nLOG_WGT_WIDTH = [2]", "sweep.LOG_WGT_WIDTH is 2; hilt's VTA takes 3..3"),
         ("[sweep]\nLOG_INP_BUFF_SIZE = [31]", "no combination makes a VTA; .*LOG_INP_BUFF_SIZE gives a buffer"),
     ],
@@ -129,3 +143,8 @@ def test_a_design_without_times_has_the_memory_of_hilts_board(name: str) -> None
     assert moved / cycles == asked
     assert design.memory.read_latency == model.read_latency
     assert design.memory.write_latency == model.write_latency
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SweepError, match=r"cannot read the sweep .*none\.toml: No such file"):
+        read_sweep(tmp_path / "none.toml")
