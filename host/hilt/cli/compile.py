@@ -137,14 +137,17 @@ def print_compiled(compiled: Compiled, graph: Graph) -> None:
 
 
 def _sums(manifest: dict[str, Any], graph: Graph) -> list[str]:
+    from hilt.network.core_speed import node_work
+
     clock, memory = manifest["target"]["clock_hz"], manifest["memory"]
     cycles = sum(program["cycles"] for program in manifest["programs"])
-    on_vta = sum(layer["macs"] for layer in manifest["layers"])
-    every = sum(graph.macs(node) for node in graph.nodes)
+    layers = {layer["name"] for layer in manifest["layers"]}
+    work = {node.name: node_work(graph, node).macs for node in graph.nodes}
+    on_vta = sum(macs for name, macs in work.items() if name in layers)
     searched = [layer["name"] for layer in manifest["layers"] if layer["schedule"] == "twin"]
     lines = [
         f"{manifest['name']}: {len(manifest['layers'])} layers on VTA in {len(manifest['programs'])} programs, "
-        f"{100 * on_vta / max(every, 1):.1f}% of the multiply-accumulates; "
+        f"{100 * on_vta / max(sum(work.values()), 1):.1f}% of the multiply-accumulates; "
         f"{cycles:,} cycles = {cycles * 1e6 / clock:,.1f} µs by the twin"
     ]
     if searched:
