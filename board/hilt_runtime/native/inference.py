@@ -12,10 +12,11 @@ from hilt_runtime.layout import channels_first, four
 from hilt_runtime.native.bands import apart, joined, rows_as_channels
 from hilt_runtime.native.folds import folds_of_floats
 from hilt_runtime.native.in_place import rows_of
+from hilt_runtime.native.joins import joined_in_place
 from hilt_runtime.native.plans import execute, plan_operator
 from hilt_runtime.native.readings import quiet_steps, shared_out
 from hilt_runtime.native.split import AWAKE_MICROSECONDS, work_of
-from hilt_runtime.native.steps import KERNELS, Builder, NotNativeError, StepRecord, copy, strides_of
+from hilt_runtime.native.steps import KERNELS, Builder, NotNativeError, StepRecord, copy, moved_view, strides_of
 from hilt_runtime.native.strip_plan import chain_records
 from hilt_runtime.native.strips import KnownTensors, StripChain, chains
 
@@ -208,6 +209,9 @@ class InferencePlan:
         def native(step: Step) -> bool:
             return step["name"] not in self.reasons
 
+        joined = joined_in_place(steps, self._tensors(), native)
+        for place in sorted(joined):
+            self._join(steps[place], place)
         found = chains(steps, self._tensors(), native, kept)
         for chain in reversed(found):
             self._run_in_strips(steps[chain.first : chain.last], chain)
@@ -216,13 +220,28 @@ class InferencePlan:
         for place, before in folds_of_floats(steps, buffers, native, kept).items():
             if before not in chained:
                 self._fold_floats(steps[before], steps[place], place)
-        self._read_seldom(quiet_steps(steps, self._tensors(), native) - chained)
+        self._read_seldom(quiet_steps(steps, self._tensors(), native) - chained - joined)
         self._steps, self._buffers = self.builder.encoded(0)
         self._times = np.zeros(2 * len(self._steps) + 2)
         self._addresses = tuple(array.ctypes.data for array in (self._steps, self._buffers, self._times))
         refused = self._library.hilt_check(self._addresses[0], len(self._steps), self._addresses[1], len(self._buffers))
         if refused >= 0:
             raise NotNativeError("step {} reaches outside of its tensors".format(refused))
+
+    def _join(self, step: Step, place: int) -> None:
+        """Let the parts of a Concat be made where the joined tensor lies, and take its copies out."""
+        bytes_of_all = self.values[step["outputs"][0]].reshape(-1).view(np.uint8)
+        first = 0
+        for name in step["inputs"]:
+            old = self.values[name]
+            new = bytes_of_all[first : first + old.nbytes].view(old.dtype).reshape(old.shape)
+            self.builder.move(old, new)
+            there = range(old.ctypes.data, old.ctypes.data + old.nbytes)
+            for other, array in self.values.items():
+                if array.ctypes.data in there and array.nbytes:
+                    self.values[other] = moved_view(array, old, new)
+            first += old.nbytes
+        self._replace([0, *self._ends][place], self._ends[place], [])
 
     def _fold_floats(self, quantisation: Step, fold: Step, place: int) -> None:
         """Put the record of a fold of floats in the place of a quantisation's and its fold's."""

@@ -150,6 +150,18 @@ class Builder:
             row["f"][: len(record.floats)] = record.floats
         return steps, self._buffers[: len(self.arrays)].copy()
 
+    def move(self, old: Any, new: Any) -> None:
+        """Let all steps take an array, and what lies in it, from another of its bytes."""
+        there = range(old.ctypes.data, old.ctypes.data + old.nbytes)
+        moved = {
+            place: self.place(moved_view(array, old, new))
+            for place, array in enumerate(list(self.arrays))
+            if array.nbytes and array.ctypes.data in there
+        }
+        for number, record in enumerate(self.records):
+            if not moved.keys().isdisjoint(record.places):
+                self.records[number] = record._replace(places=[moved.get(place, place) for place in record.places])
+
     def place(self, array: Any) -> int:
         """Return the place of an array's bytes in the table of buffers."""
         key = (array.ctypes.data, array.nbytes)
@@ -160,6 +172,12 @@ class Builder:
                 self._buffers = np.concatenate([self._buffers, np.zeros(place, BUFFER)])
             self._buffers[place] = key
         return self._places[key]
+
+
+def moved_view(array: Any, old: Any, new: Any) -> Any:
+    """Return what a view of a dense array is in another dense one of its bytes."""
+    offset = array.ctypes.data - old.ctypes.data
+    return np.ndarray(array.shape, array.dtype, new.reshape(-1).view(np.uint8), offset, array.strides)
 
 
 def strides_of(shape: Sequence[int]) -> List[int]:

@@ -9,6 +9,7 @@ from typing import Any
 from hilt.network.core_speed import Core, StepWork, chain_seconds, item_bytes, node_work
 from hilt.network.graph import Graph
 from hilt_runtime.native.folds import folds_of_floats
+from hilt_runtime.native.joins import joined_in_place
 from hilt_runtime.native.readings import quiet_steps
 from hilt_runtime.native.strips import KnownTensors, StripChain, chains
 
@@ -22,6 +23,11 @@ def chains_of(graph: Graph, manifest: Mapping[str, Any], engines: Mapping[str, s
 def quiet_of(graph: Graph, manifest: Mapping[str, Any], engines: Mapping[str, str]) -> frozenset[int]:
     """Return the places of the steps behind which the native engine does not read the clock."""
     return quiet_steps(manifest["steps"], _tensors(graph), _native(engines))
+
+
+def joined_of(graph: Graph, manifest: Mapping[str, Any], engines: Mapping[str, str]) -> frozenset[int]:
+    """Return the places of the Concats that copy nothing."""
+    return joined_in_place(manifest["steps"], _tensors(graph), _native(engines))
 
 
 def folds_of(manifest: Mapping[str, Any], engines: Mapping[str, str], chains: Iterable[StripChain]) -> dict[int, int]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hilt.network.chain_time import chain_times, chain_works, chains_of, folds_of, quiet_of
+from hilt.network.chain_time import chain_times, chain_works, chains_of, folds_of, joined_of, quiet_of
 from hilt.network.core_speed import (
     START_SECONDS,
     Core,
@@ -82,7 +82,7 @@ def modelled_time(core: Core, graph: Graph, manifest: Mapping[str, Any], engines
     all_steps = manifest["steps"]
     chains = {chain.first: chain for chain in chains_of(graph, manifest, engines)}
     free, folds = set(read_in_place(manifest)), folds_of(manifest, engines, chains.values())
-    free |= set(folds.values())
+    free |= {*folds.values(), *joined_of(graph, manifest, engines)}
     quiet = quiet_of(graph, manifest, engines)
     helpers = _Helpers(math.inf)
     steps: dict[int, float] = {}
