@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 import numpy as np
 
 from hilt_runtime import (
+    fixed_point,
     operators_elementwise,
     operators_integer,
     operators_norm,
@@ -22,6 +23,7 @@ Operator = Callable[[Sequence[Optional[np.ndarray]], Mapping[str, Any]], Any]
 
 OPERATORS: Dict[str, Operator] = {
     **operators_integer.OPERATORS,
+    **fixed_point.OPERATORS,
     **operators_elementwise.OPERATORS,
     **operators_reduce.OPERATORS,
     **operators_shape.OPERATORS,

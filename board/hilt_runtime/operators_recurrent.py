@@ -8,24 +8,18 @@ Sigmoid and Tanh are looked up, with lines between the table's steps, to a tenth
 
 from __future__ import annotations
 
-import math
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
 from hilt_runtime import functions
+from hilt_runtime.fixed_point import MOST_DEPTH, STEPS, exponent_of, factors_of, fixed_point
 
 Inputs = Sequence[Any]
 Attributes = Mapping[str, Any]
 
 WEIGHT_SCALES, RECURRENCE_SCALES = 8, 9
 """The places of the scales of int8 weights among the inputs, behind all of ONNX's."""
-STEPS = 14
-"""Bits of the steps that data and state have, beside the sign."""
-MOST_DEPTH = 1 << 20
-"""Products of a sum of int8 at most: it is exact in float64."""
-
-
 _Function = Callable[[np.ndarray], Any]
 
 
@@ -103,18 +97,8 @@ class _Rows:
         matrix = self._matrix[first:last].T
         if self._scales is None:
             return functions.product(data, matrix)
-        sums = np.matmul(_fixed_point(data, exponent), matrix).astype(np.float32)
+        sums = np.matmul(fixed_point(data, exponent), matrix).astype(np.float32)
         return (sums * factors_of(self._scales[first:last], exponent)).astype(data.dtype)
-
-
-def factors_of(scales: np.ndarray, exponent: int) -> Any:
-    """Return what the sums of rows of these scales are multiplied with, in float32: of less than 2^-100 it is 0.
-
-    So no product is subnormal, which NEON would take for 0.
-    """
-    factors = np.ldexp(scales.astype(np.float64), -exponent)
-    with np.errstate(over="ignore"):
-        return np.where(np.abs(factors) < 2.0**-100, 0.0, factors).astype(np.float32)
 
 
 def scales_of(inputs: Inputs, place: int) -> np.ndarray:
@@ -125,19 +109,6 @@ def scales_of(inputs: Inputs, place: int) -> np.ndarray:
     if scales is None or not fits or values.dtype != np.int8 or values.shape[2] > MOST_DEPTH:
         raise ValueError("int8 weights need a float32 scale for each of their rows, and all of them are int8")
     return scales
-
-
-def exponent_of(data: np.ndarray) -> int:
-    """Return k of the steps 2^-k of data: its largest finite value is less than 2^14 of them."""
-    magnitudes = np.abs(data[np.isfinite(data)])
-    return STEPS - math.frexp(float(magnitudes.max() if magnitudes.size else 0.0))[1]
-
-
-def _fixed_point(values: np.ndarray, exponent: int) -> Any:
-    """Return values in steps of 2^-exponent, clipped, rounded half to even, of NaN 0: whole numbers in float64."""
-    scaled = np.ldexp(values.astype(np.float64), exponent)
-    clipped = np.minimum(np.maximum(scaled, -(1 << STEPS)), 1 << STEPS)
-    return np.rint(np.where(np.isnan(clipped), 0.0, clipped))
 
 
 def _require_known_rnn(inputs: Inputs, attributes: Attributes) -> None:

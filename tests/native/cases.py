@@ -72,6 +72,10 @@ OPERATORS: dict[str, tuple[str, list[Any], Mapping[str, Any], int]] = {
     "Tanh": ("Tanh", [floats(4000)], {}, 4000),
     "Softmax": ("Softmax", [floats(40, 100)], {}, 4000),
     "MatMul a product": ("MatMul", [floats(16, 128), floats(128, 128)], {}, 16 * 128 * 128),
+    "fixed_matmul of 32, a result": ("fixed_matmul", [floats(64, 32), int8(64, 32)],
+                                     {"scale": 2.0**-5, "turned": 0, "step": 2.0**-3}, 64 * 64),
+    "fixed_matmul of 400, a product": ("fixed_matmul", [floats(64, 400), int8(64, 400)],
+                                       {"scale": 2.0**-5, "turned": 1}, 64 * 400 * 64),
     "MatMul of a row, a product": ("MatMul", [floats(1, 512), floats(512, 256)], {}, 512 * 256),
     **{f"{op}{kind} of {hidden} a product": recurrent(op, gates, hidden, kind == " int8")
        for op, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1)) for kind in ("", " int8") for hidden in (64, 256)},

@@ -16,6 +16,8 @@ static const kernel_t *kernel_of(int32_t number) {
   index -= float_kernel_count;
   if (index < recurrent_kernel_count) return &recurrent_kernels[index];
   index -= recurrent_kernel_count;
+  if (index < fixed_kernel_count) return &fixed_kernels[index];
+  index -= fixed_kernel_count;
   if (index < border_kernel_count) return &border_kernels[index];
   index -= border_kernel_count;
   if (index < softmax_kernel_count) return &softmax_kernels[index];
@@ -47,7 +49,7 @@ EXPORT int32_t hilt_abi(void) { return HILT_ABI; }
 
 EXPORT int32_t hilt_kernel_count(void) {
   return move_kernel_count + integer_kernel_count + float_kernel_count + recurrent_kernel_count +
-         border_kernel_count + softmax_kernel_count + look_up_kernel_count;
+         fixed_kernel_count + border_kernel_count + softmax_kernel_count + look_up_kernel_count;
 }
 
 static int buffers_are_there(const hilt_step *step, const hilt_buffer *buffers, int64_t buffer_count) {

@@ -25,8 +25,8 @@ SENT = "libhilt-{}.so"
 """The library that is sent with the runtime, for a processor of MACHINES."""
 SOURCES = (
     *("engine.c", "threads.c", "device.c", "move.c", "integer.c", "float.c", "recurrent.c"),
-    *("border.c", "softmax.c", "look_up.c"),
-    *("engine.h", "functions.h", "lines.h", "products.h", "vector.h"),
+    *("fixed_matmul.c", "border.c", "softmax.c", "look_up.c"),
+    *("engine.h", "fixed_point.h", "functions.h", "lines.h", "products.h", "vector.h"),
 )
 FLAGS = (
     *("-std=gnu11", "-O3", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden", "-fwrapv", "-s"),
@@ -35,7 +35,7 @@ FLAGS = (
 """No flag may let the compiler change the value of a float: products and sums are not fused."""
 MACHINES = {"armv7l": "armv7l", "armv8l": "armv7l", "aarch64": "aarch64", "arm64": "aarch64", "x86_64": "x86_64"}
 """A processor's name, as the kernel says it, and the library that runs there."""
-_ABI = 12
+_ABI = 13
 _COMPILE_SECONDS = 600
 _COSTS = "every step of the processor takes ten to fifty times as long"
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 import numpy as np
 
 from hilt_runtime import functions
 from hilt_runtime.native.plan_shape import take
-from hilt_runtime.native.steps import Builder, NotNativeError, broadcast, merged, padded
+from hilt_runtime.native.steps import Builder, NotNativeError, batches_of, broadcast, merged, padded
 from hilt_runtime.operators_reduce import reduced_axes
 from hilt_runtime.operators_resize import resize_plan
 from hilt_runtime.operators_window import pool_geometry, window_geometry
@@ -236,9 +236,8 @@ def product(builder: Builder, left: Any, right: Any) -> Any:
     _float32(left, right)
     if left.ndim < 2 or right.ndim < 2 or left.shape[-1] != right.shape[-2]:
         raise NotNativeError("a vector")
-    batch = list(np.broadcast(np.empty(left.shape[:-2]), np.empty(right.shape[:-2])).shape)
     rows, depth, columns = left.shape[-2], left.shape[-1], right.shape[-1]
-    sizes, (first, second) = _two_axes(batch, [_batch_strides(array, len(batch)) for array in (left, right)])
+    batch, sizes, (first, second) = batches_of(left, right)
     out = builder.new([*batch, rows, columns], np.float32)
     if not out.size or not depth:
         raise NotNativeError("an empty tensor")
@@ -246,21 +245,6 @@ def product(builder: Builder, left: Any, right: Any) -> Any:
     numbers = [*sizes, rows, depth, columns, *first, *left_steps, *second, *right_steps]
     builder.step("matmul", [_whole(builder, left), _whole(builder, right), out], numbers)
     return out
-
-
-def _batch_strides(array: Any, axes: int) -> List[int]:
-    """Return the strides, in floats, of a stack of matrices along axes of batches; 0 where it is repeated."""
-    steps = [0 if size == 1 else step // 4 for size, step in zip(array.shape[:-2], array.strides)]
-    return [0] * (axes - len(steps)) + steps
-
-
-def _two_axes(batch: List[int], strides: List[List[int]]) -> Tuple[List[int], List[List[int]]]:
-    """Return sizes and strides of batches as two axes, those of one element in front."""
-    sizes, steps = merged(batch, *strides) if batch else ([1], [[0], [0]])
-    if len(sizes) > 2:
-        raise NotNativeError("more than two axes of batches")
-    missing = 2 - len(sizes)
-    return [1] * missing + sizes, [[0] * missing + each for each in steps]
 
 
 def add_bias(builder: Builder, data: Any, bias: Any) -> Any:

@@ -7,7 +7,8 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence
 
 import numpy as np
 
-from hilt_runtime.native.steps import Builder, NotNativeError, broadcast, copy, merged, padded
+from hilt_runtime.fixed_point import MOST_DEPTH
+from hilt_runtime.native.steps import Builder, NotNativeError, batches_of, broadcast, copy, merged, padded
 from hilt_runtime.operators_integer import softmax_powers
 
 _MOST_COPIES = 1024
@@ -47,9 +48,13 @@ def _quantize(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[
     if data.dtype != np.float32 or not scale > 0:
         raise NotNativeError("data that is not float32")
     out = builder.new(data.shape, np.int8)
-    exact = math.frexp(scale)[0] == 0.5 and 2.0**-100 <= scale <= 2.0**100
-    builder.step("quantize", [data, out], [data.size, exact], [scale, 1 / scale])
+    builder.step("quantize", [data, out], [data.size, _is_power(scale)], [scale, 1 / scale])
     return [out]
+
+
+def _is_power(scale: float) -> bool:
+    """Tell whether a scale is a power of two by which a float is multiplied exactly."""
+    return math.frexp(scale)[0] == 0.5 and 2.0**-100 <= scale <= 2.0**100
 
 
 def _dequantize(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
@@ -179,6 +184,31 @@ def _whole_rows(data: Any) -> Any:
     return np.lib.stride_tricks.as_strided(data, (len(data), data.strides[0]))
 
 
+def _fixed_matmul(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
+    data, lines = inputs[0], inputs[1]
+    _require_matrices(data, lines)
+    (rows, depth), columns = data.shape[-2:], lines.shape[-2]
+    batch, sizes, strides = batches_of(data, lines)
+    turned, step = attributes["turned"], float(np.float32(attributes.get("step", 0.0)))
+    shape = (columns, rows) if turned else (rows, columns)
+    out = builder.new([*batch, *shape], np.int8 if step else np.float32)
+    kinds = ((depth, np.int16), (columns, np.float32), (columns, np.float32))
+    rooms = [builder.new((builder.threads, width), kind) for width, kind in kinds]
+    numbers = [*sizes, rows, depth, columns, *strides[0], *strides[1], turned, bool(step), _is_power(step)]
+    reals = [attributes["scale"], step, 1 / step if step else 0.0]
+    builder.step("fixed_matmul", [data, lines, *rooms, out], [*numbers, 0, math.prod(sizes) * rows], reals)
+    return [out]
+
+
+def _require_matrices(data: Any, lines: Any) -> None:
+    """Raise NotNativeError unless data are matrices of floats, and lines of int8 as deep, with elements in both."""
+    _int8(lines)
+    if data.dtype != np.float32 or min(data.ndim, lines.ndim) < 2 or data.shape[-1] != lines.shape[-1]:
+        raise NotNativeError("data that is not float32, or of another depth")
+    if not data.size or not lines.size or data.shape[-1] > MOST_DEPTH:
+        raise NotNativeError("an empty tensor, or too deep a one")
+
+
 def _upsample(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
     """Copy rows once for each row that they become, each with its columns repeated."""
     data = inputs[0]
@@ -203,6 +233,7 @@ PLANS: Dict[str, Callable[[Builder, Inputs, Attributes], List[Any]]] = {
     "conv2d": _conv2d,
     "dense": _dense,
     "dequantize": _dequantize,
+    "fixed_matmul": _fixed_matmul,
     "global_average_pool": _pool("global_average_pool"),
     "max_pool": _pool("max_pool"),
     "multiply": _pair("multiply"),

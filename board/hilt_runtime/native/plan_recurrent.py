@@ -6,15 +6,14 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
+from hilt_runtime.fixed_point import STEPS, factors_of
 from hilt_runtime.functions import SIGMOIDS
 from hilt_runtime.native import split
 from hilt_runtime.native.plan_float import add_bias, product
 from hilt_runtime.native.steps import Builder, NotNativeError, StepRecord, copy, strides_of
 from hilt_runtime.operators_recurrent import (
     RECURRENCE_SCALES,
-    STEPS,
     WEIGHT_SCALES,
-    factors_of,
     is_int8,
     require_known,
     rnn_activations,

@@ -17,6 +17,7 @@ _INSTRUCTIONS = {
     **dict.fromkeys(("table", "pixel_table", "quantize", "add", "conv", "matmul", "pool_packed", "reduce"), 4),
     **dict.fromkeys(("argmax", "blend"), 6),
     "counted_sum": 3,
+    "fixed_matmul": 1,
     **dict.fromkeys(("conv2d", "average_pool", "max_pool", "pool", "softmax_int8"), 12),
     "unary": 7,
     "widen": 6,
@@ -58,7 +59,7 @@ def _elements_of(kernel: str, arrays: Sequence[Any], numbers: Sequence[Any]) -> 
         return _SCATTERED_TIMES * elements
     if kernel == "counted_sum":
         return int(numbers[1]) * int(arrays[1].size)
-    if kernel == "matmul":
+    if kernel in ("matmul", "fixed_matmul"):
         return max(elements, int(arrays[-1].size) * int(numbers[3]))
     if kernel in ("conv", "conv2d"):
         return max(elements, int(arrays[-1].size) * int(numbers[5]) * int(numbers[6]) * int(numbers[7]))
@@ -214,6 +215,17 @@ def _groups(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Seque
     return [(arrays, [*shape, begin + first, begin + last]) for first, last in ranges(end - begin, pieces)]
 
 
+def _fixed_rows(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
+    """Cut a product in fixed point by rows, its last two numbers; each piece has a part of the rooms."""
+    data, lines, *rooms, target = arrays
+    *shape, begin, end = numbers
+    made: List[Piece] = []
+    for place, (first, last) in enumerate(ranges(end - begin, min(pieces, len(rooms[0])))):
+        own = [room[place : place + 1] for room in rooms]
+        made.append(([data, lines, *own, target], [*shape, begin + first, begin + last]))
+    return made
+
+
 _SPLITTERS: Dict[str, Splitter] = {
     "copy": _copy,
     "pack": _packing(0),
@@ -228,5 +240,6 @@ _SPLITTERS: Dict[str, Splitter] = {
     **dict.fromkeys(("softmax", "softmax_int8"), _softmax),
     "counted_sum": _groups,
     "matmul": _matmul,
+    "fixed_matmul": _fixed_rows,
     **dict.fromkeys(("conv", "conv2d"), _convolution),
 }

@@ -14,7 +14,7 @@ KERNELS = (
     *("add", "multiply"),
     *("max_pool", "average_pool", "global_average_pool", "conv2d", "dense", "pool_packed"),
     *("unary", "binary", "reduce", "matmul", "conv", "pool", "blend", "argmax", "counted_sum"),
-    *("lstm", "gru", "rnn", "product_int8"),
+    *("lstm", "gru", "rnn", "product_int8", "fixed_matmul"),
     *("table_float", "quantize", "dequantize"),
     *("softmax", "softmax_int8"),
     *("table", "pixel_table"),
@@ -224,6 +224,32 @@ def broadcast(arrays: Sequence[Any]) -> Tuple[List[int], List[List[int]]]:
         steps = [0 if size == 1 else step for size, step in zip(array.shape, own)]
         strides.append([0] * (len(shape) - array.ndim) + steps)
     return shape, strides
+
+
+class Batches(NamedTuple):
+    """The stacks of two matrices: their shape together, and sizes and strides of both along two axes, in elements."""
+
+    shape: List[int]
+    sizes: List[int]
+    strides: List[List[int]]
+
+
+def batches_of(left: Any, right: Any) -> Batches:
+    """Return the axes of two stacks of matrices, those of one element in front; a stride is 0 where one is repeated.
+
+    Raises NotNativeError if more than two remain.
+    """
+    shape = list(np.broadcast(np.empty(left.shape[:-2]), np.empty(right.shape[:-2])).shape)
+    strides = []
+    for array in (left, right):
+        steps = zip(array.shape[:-2], array.strides)
+        own = [0 if size == 1 else step // array.itemsize for size, step in steps]
+        strides.append([0] * (len(shape) - len(own)) + own)
+    sizes, merged_strides = merged(shape, *strides) if shape else ([1], [[0], [0]])
+    if len(sizes) > 2:
+        raise NotNativeError("more than two axes of batches")
+    missing = 2 - len(sizes)
+    return Batches(shape, [1] * missing + sizes, [[0] * missing + each for each in merged_strides])
 
 
 def copy(builder: Builder, source: Any, target: Any, sizes: Sequence[int], reads: Any, writes: Any) -> None:

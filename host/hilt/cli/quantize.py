@@ -17,7 +17,7 @@ from hilt.cli.work import CommandWork
 
 if TYPE_CHECKING:
     from hilt.network.images import Images
-    from hilt.network.quantize.quantizer import Quantisation
+    from hilt.network.quantize.quantizer import Agreement, Quantisation
 
 
 _AUTO_DECIBELS = 20.0
@@ -173,18 +173,24 @@ def print_result(result: Quantisation) -> None:
             f"{result.bordered} layers read a constant around their data in place of zeros, which takes VTA up to a "
             "fifth longer"
         )
-    agreement = result.agreement
-    say_text(
-        f"integer reference against ONNX Runtime: {100 * agreement.equal:.3f} % of {agreement.values:,} int8 values "
-        f"equal; {agreement.ties:,} are ties, which VTA rounds up and ONNX to even; "
-        f"{agreement.unexplained:,} differ otherwise, by {agreement.largest} at most"
-    )
+    say_text(_agreement_text(result.agreement))
     if result.accuracy is not None:
         accuracy = result.accuracy
         say_text(
             f"accuracy on {accuracy.samples:,} samples: float {100 * accuracy.float_model:.2f} %, "
             f"quantised {100 * accuracy.quantised_model:.2f} %, integer reference {100 * accuracy.reference:.2f} %"
         )
+
+
+def _agreement_text(agreement: Agreement) -> str:
+    rounded = (
+        f"{agreement.rounded:,} lie next to a middle behind a product in fixed point; " if agreement.rounded else ""
+    )
+    return (
+        f"integer reference against ONNX Runtime: {100 * agreement.equal:.3f} % of {agreement.values:,} int8 values "
+        f"equal; {agreement.ties:,} are ties, which VTA rounds up and ONNX to even; {rounded}"
+        f"{agreement.unexplained:,} differ otherwise, by {agreement.largest} at most"
+    )
 
 
 def _kept_text(result: Quantisation) -> str:

@@ -138,6 +138,7 @@ _PER_ELEMENT: Mapping[str, tuple[float, float]] = {
     "depth_to_space": (10.2, 4.3),
     "depth_to_space of pairs": (1.22, 0.87),
     "reshape": (0.0, 0.0),
+    "fixed_matmul": (9.0, 6.3),
     "LSTM": (362.0, 198.0),
     "GRU": (282.0, 169.0),
     "RNN": (104.0, 80.0),
@@ -161,12 +162,13 @@ _PER_ELEMENT: Mapping[str, tuple[float, float]] = {
 """Instructions an element of the output (a pool: of each tap) on armhf and on arm64, as `make native` counts them.
 
 An element of a recurrent operator takes its gates' functions, and what its rows take beside products: the difference
-of two sizes.
+of two sizes. A fixed_matmul rounds each element of its data, and a result takes as long as three of them, in int8 four.
 """
 _VIEWS = frozenset(("reshape", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"))
 _MOVES = frozenset(("Concat", "Slice", "Split", "Pad", "Gather", "Expand", "Tile", "Resize"))
 _TRANSCENDENTAL = frozenset(("Erf", "Softplus", "Mish", "Elu", "Pow", "Selu"))
 _RECURRENT = ("LSTM", "GRU", "RNN")
+_PRODUCTS = ("MatMul", "Gemm", "fixed_matmul")
 _WHOLE_IMAGE = ("global_average_pool", "GlobalAveragePool", "GlobalMaxPool")
 _ON_ONE_CORE = frozenset(
     ("dense", "ArgMax", "ArgMin", "Gather", "GatherElements", "ScatterND", "Tile", "Expand", "Where")
@@ -181,6 +183,7 @@ _PER_MAC: Mapping[str, tuple[float, float]] = {
     **dict.fromkeys(("MatMul", "Gemm"), (2.62, 1.23)),
     **dict.fromkeys(("MatMul of a row", "Gemm of a row"), (3.6, 1.6)),
     "counted_sum": (3.59, 1.48),
+    "fixed_matmul": (0.49, 0.45),
     **dict.fromkeys(("fold floats", "fold floats last"), (1.82, 1.38)),
     **dict.fromkeys(("LSTM", "GRU", "RNN"), (3.46, 1.54)),
     **dict.fromkeys(("LSTM int8", "GRU int8", "RNN int8"), (0.50, 0.45)),
@@ -215,8 +218,9 @@ def node_work(graph: Graph, node: Node) -> StepWork:
     if node.op in _RECURRENT and len(constants) > 1:
         return _recurrent_work(node, shapes, constants, moved)
     op, elements = _form(graph, node, shapes), _elements(node, inputs, outputs)
-    counted = elements * len(constants[0]) if node.op == "counted_sum" else 0
-    macs = counted or graph.macs(node) or _float_macs(node, shapes, constants, elements)
+    macs = graph.macs(node) or _float_macs(node, shapes, constants, elements)
+    if op == "fixed_matmul":
+        elements = inputs[0].size + (4 if "step" in node.attributes else 3) * elements
     return StepWork(op, elements * _window(node), moved, macs, parts=_parts(node, shapes))
 
 
@@ -305,15 +309,18 @@ def _recurrent_parts(node: Node, shape: Sequence[int], int8: bool) -> int:
 
 
 def _float_macs(node: Node, shapes: Sequence[tuple[int, ...]], constants: Sequence[NDArray[Any]], elements: int) -> int:
-    if node.op in ("MatMul", "Gemm") and shapes and shapes[0]:
-        return elements * shapes[0][-1]
-    if node.op in ("Conv", "ConvTranspose", *_RECURRENT):
-        sizes = [int(constant.size) for constant in constants]
-        steps = shapes[0][0] * shapes[0][1] if node.op in _RECURRENT and shapes else 1
-        if node.op in _RECURRENT:
-            return sum(sizes[:2]) * steps
+    if node.op == "counted_sum":
+        return elements * len(constants[0])
+    if node.op in _RECURRENT:
+        return _recurrent_macs(shapes, constants)
+    if node.op in ("Conv", "ConvTranspose"):
         return elements * (math.prod(constants[0].shape[1:]) if constants else 1)
-    return 0
+    return elements * shapes[0][-1] if node.op in _PRODUCTS and shapes and shapes[0] else 0
+
+
+def _recurrent_macs(shapes: Sequence[tuple[int, ...]], constants: Sequence[NDArray[Any]]) -> int:
+    steps = math.prod(shapes[0][:2]) if shapes else 1
+    return sum(int(constant.size) for constant in constants[:2]) * steps
 
 
 def pack_work(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hilt.network.kernels import spread
 from hilt.network.onnx_affine import fold_affine, write_norms_as_layers
@@ -41,7 +42,8 @@ def canonicalise(graph: OnnxGraph) -> None:
 
     Afterwards: convolutions and pools are two-dimensional with pads; a matrix product with constant weights is a Gemm
     with weights (N, K) and a bias by channel, or a Gather if it is of one-hot rows; strided ConvTranspose is a
-    convolution and DepthToSpace; Flatten, Squeeze and Unsqueeze are Reshape; Split is Slice; means over the image,
+    convolution and DepthToSpace; Flatten, Squeeze and Unsqueeze are Reshape; Split is Slice,
+    and so is a Gather of one place; means over the image,
     its rows or its columns are pools, of 2^k elements where constant weights read them; both operands of a sum of
     images are of one size; batch norms are folded; Pad and Resize are of all axes.
     """
@@ -50,6 +52,7 @@ def canonicalise(graph: OnnxGraph) -> None:
     for rewrite in (
         _reshapes,
         _splits,
+        _only_places,
         _nested_joins,
         _squares,
         plain_product,
@@ -118,13 +121,42 @@ def _splits(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
     slices, start = [], 0
     for place, output in enumerate(node.outputs):
         end = start + graph.shape(output)[axis]
-        bounds = [
-            new_constant(graph, f"{node.name}.{key}{place}", np.array([value], np.int64))
-            for key, value in (("start", start), ("end", end), ("axis", axis))
-        ]
-        slices.append(OnnxNode(f"{node.name}.{place}", "Slice", [node.inputs[0], *bounds], [output]))
+        slices.append(_cut(graph, f"{node.name}.{place}", node.inputs[0], output, (start, end, axis)))
         start = end
     return slices
+
+
+def _only_places(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
+    """Write a Gather of one constant place of computed floats as a Slice: attention takes its three parts so."""
+    if node.op != "Gather" or node.inputs[0] in graph.constants or graph.dtypes.get(node.inputs[0]) != "float32":
+        return None
+    source, shape, places = node.inputs[0], graph.shape(node.inputs[0]), graph.constants.get(node.inputs[1])
+    axis = node.attributes.get("axis", 0) % len(shape)
+    place = _only_place(places, shape[axis])
+    if place is None:
+        return None
+    cut = graph.unique(f"{node.name}.cut")
+    graph.shapes[cut], graph.dtypes[cut] = (*shape[:axis], 1, *shape[axis + 1 :]), "float32"
+    return [
+        _cut(graph, cut, source, cut, (place, place + 1, axis)),
+        reshape_node(graph, node.name, cut, node.outputs[0], graph.shape(node.outputs[0])),
+    ]
+
+
+def _only_place(places: NDArray[Any] | None, size: int) -> int | None:
+    """Return the only one of constant places, of `size` that there are; None if it is not there, or more are given."""
+    if places is None or places.size != 1 or not -size <= int(places.ravel()[0]) < size:
+        return None
+    return int(places.ravel()[0]) % size
+
+
+def _cut(graph: OnnxGraph, name: str, source: str, result: str, bounds: tuple[int, int, int]) -> OnnxNode:
+    """Return the Slice of a tensor from a start to an end along an axis."""
+    constants = [
+        new_constant(graph, f"{name}.{key}", np.array([value], np.int64))
+        for key, value in zip(("start", "end", "axis"), bounds, strict=True)
+    ]
+    return OnnxNode(name, "Slice", [source, *constants], [result])
 
 
 def _nested_joins(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:

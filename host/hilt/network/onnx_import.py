@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hilt.network.counted_sums import with_counted_sums
 from hilt.network.elementwise import expression, int8_steps, neutral_factor, roots_of, tabulate
+from hilt.network.fixed_products import with_fixed_products
 from hilt.network.graph import Graph, Node, Tensor, check
 from hilt.network.import_layers import IntegerNode, LayerMatcher
 from hilt.network.integer_forms import with_integer_forms
@@ -98,7 +99,7 @@ class _Importer:
         outputs = tuple(self._output(name) for name in graph.outputs)
         built = Graph(graph.name, tuple(graph.inputs), outputs, tuple(self._nodes), self._tensors, self._constants)
         built = with_counted_sums(with_integer_forms(replace(built, decibels=dict(graph.decibels))))
-        built = with_whole_blocks_first(with_postponed_floats(built))
+        built = with_whole_blocks_first(with_fixed_products(with_postponed_floats(built)))
         check(built)
         return built
 

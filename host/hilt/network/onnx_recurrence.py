@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode, infer_shapes, new_constant, reshape_node
-from hilt_runtime.operators_recurrent import MOST_DEPTH, RECURRENCE_SCALES, WEIGHT_SCALES, require_known
+from hilt_runtime.fixed_point import MOST_DEPTH
+from hilt_runtime.operators_recurrent import RECURRENCE_SCALES, WEIGHT_SCALES, require_known
 
 RECURRENT = {"LSTM": "lstm", "GRU": "gru", "RNN": "rnn"}
 """The operators, with the names of the runtime's kernels."""

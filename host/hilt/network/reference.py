@@ -296,6 +296,18 @@ def _counted_sum(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
     return result.reshape(attributes["shape"])
 
 
+def _fixed_matmul(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
+    data, lines = _data(inputs).astype(np.float64), _data(inputs, 1).astype(np.float64)
+    largest = np.abs(np.where(np.isfinite(data), data, 0)).max(axis=-1, keepdims=True, initial=0)
+    step = np.exp2(np.frexp(largest)[1] - 14.0)
+    rounded_data = np.rint(np.minimum(np.maximum(np.where(np.isnan(data), 0, data / step), -(2.0**14)), 2.0**14))
+    sums = np.einsum("...mk,...nk->...mn", rounded_data, lines).astype(np.float32)
+    factors = step * np.float32(attributes["scale"])
+    made = sums * np.where(np.abs(factors) < 2.0**-100, 0, factors).astype(np.float32)
+    made = np.moveaxis(made, -1, -2).copy() if attributes["turned"] else made
+    return _quantize([made], {"scale": attributes["step"]}) if "step" in attributes else made
+
+
 def _upsample(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
     high, wide = attributes["factors"]
     data = _data(inputs)
@@ -323,6 +335,7 @@ _OPERATORS: dict[str, Callable[[Inputs, Mapping[str, Any]], Array]] = {
     "dense": _dense,
     "depth_to_space": _depth_to_space,
     "dequantize": _dequantize,
+    "fixed_matmul": _fixed_matmul,
     "global_average_pool": _global_average_pool,
     "max_pool": _max_pool,
     "multiply": _multiply,

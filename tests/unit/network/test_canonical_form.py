@@ -207,6 +207,27 @@ def test_split_mean_and_shape_chains_follow() -> None:
     assert operators == {"Slice": 1, "GlobalAveragePool": 1, "Reshape": 1}
 
 
+@pytest.mark.parametrize("axis", [1, -1])
+@pytest.mark.parametrize("place", [np.array(2), np.array(-1), np.array([0]), np.array([[-2]])])
+def test_a_gather_of_one_place_is_a_slice(axis: int, place: Array) -> None:
+    model = model_of([helper.make_node("Gather", ["x", "place"], ["y"], axis=axis)], {"x": (2, 3, 4)}, {"place": place})
+    assert assert_same(model, {"x": normal(2, 3, 4)}) == {"Slice": 1, "Reshape": 1}
+
+
+def test_a_gather_of_more_places_or_of_a_constant_stays() -> None:
+    for given, places in (("x", np.array([1, 1])), ("x", "i"), ("table", "i")):
+        computed = isinstance(places, str)
+        shapes: dict[str, Any] = {"x": (3, 4)} | ({"i": (1,)} if computed else {})
+        model = model_of(
+            [helper.make_node("Gather", [given, "i" if computed else "p"], ["z"], axis=0),
+             helper.make_node("Add", ["z", "x"] if given == "table" else ["z", "z"], ["y"])],
+            shapes, {"table": normal(3, 4)} | ({} if computed else {"p": places}),
+            types={"i": TensorProto.INT64},
+        )  # fmt: skip
+        feeds = {"x": normal(3, 4)} | ({"i": np.array([2])} if computed else {})
+        assert assert_same(model, feeds)["Gather"] == 1
+
+
 def test_a_branch_with_a_constant_condition_is_inlined() -> None:
     def branch(op: str) -> Any:
         inner = [helper.make_node(op, ["x"], ["t"]), helper.make_node("Neg", ["t"], ["r"])]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hilt_runtime.operators_recurrent import STEPS, exponent_of
+from hilt_runtime.fixed_point import STEPS, exponent_of
 from hilt_runtime.operators_window import pads_of, transposed_pads, window_geometry
 
 

@@ -39,7 +39,7 @@ KINDS = (
     *("Sigmoid", "Tanh", "Gelu", "Softmax", "LogSoftmax", "MatMul", "Gemm", "Conv", "counted_sum", "Erf", "Softplus"),
     *("Mish", "Elu", "Pow", "Selu", "Transpose", "DepthToSpace", "SpaceToDepth", "Concat", "Slice", "Split", "Pad"),
     *("Gather", "Expand", "Tile", "Resize", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Sqrt"),
-    *("MatMul of a row", "Gemm of a row", "depth_to_space of pairs"),
+    *("MatMul of a row", "Gemm of a row", "depth_to_space of pairs", "fixed_matmul"),
 )
 ROUND = Core("round", "armhf", 1e9, 2.0, 1000, 1e6, 1e5, 1e-3, 10.0, 4, 0.25, near_bytes_per_cycle=2.0)
 CALL = 2e-6 * 0.65
@@ -164,6 +164,14 @@ NODES: dict[str, tuple[str, dict[str, Any], dict[str, Tensor], dict[str, np.ndar
     ),
     "product of many rows": (
         "Gemm", {}, of_floats(x=(9, 4), y=(9, 5)), {"w": floats(4, 5)}, StepWork("Gemm", 45, 404, 180),
+    ),
+    "product in fixed point": (
+        "fixed_matmul", {}, of_floats(x=(2, 6, 4), w=(2, 5, 4), y=(2, 6, 5)), {},
+        StepWork("fixed_matmul", 48 + 3 * 60, 592, 240),
+    ),
+    "product in fixed point, quantised": (
+        "fixed_matmul", {"step": 0.5}, of_floats(x=(2, 6, 4), w=(2, 5, 4), y=(2, 6, 5)), {},
+        StepWork("fixed_matmul", 48 + 4 * 60, 592, 240),
     ),
     "convolution": (
         "Conv", {}, of_floats(x=X, y=X), {"w": floats(4, 4, 3, 3)}, StepWork("Conv", 240, 2496, 240 * 36),

@@ -1,0 +1,173 @@
+"""Products of two computed matrices in fixed point, where one of them is of int8: attention's.
+
+A MatMul of floats takes a Cortex-A9 five times as long: its sums are in double. Here the other matrix is rounded to
+steps of 2^-14 of each row's largest value, and sums are exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilt.network.graph import Graph, Node, Tensor
+from hilt.network.onnx_graph import free_name
+from hilt_runtime.fixed_point import MOST_DEPTH
+
+_LEAST_ROWS = 4
+"""Of either matrix: below, the conversion of a row takes as long as its products."""
+_LEAST_PRODUCTS = 4096
+_REASON = "both its matrices are computed; the processor multiplies in fixed point"
+_BYTES = np.arange(-128, 128)
+
+
+@dataclass(frozen=True)
+class _Form:
+    """A product's operands: floats (..., rows, depth), and the int8 matrix whose lines they are multiplied with.
+
+    Attributes:
+        data: The floats.
+        lines: The int8 tensor; `is_turned` of them: it is (..., depth, columns), else (..., columns, depth).
+        scale: Of its steps.
+        turned: 1 where the product is (..., columns, rows).
+    """
+
+    data: str
+    lines: str
+    is_turned: bool
+    scale: float
+    turned: int
+
+
+def with_fixed_products(graph: Graph) -> Graph:
+    """Return a graph with the same outputs, but for the rounding of such products."""
+    return _Rewriter(graph).rewritten()
+
+
+class _Rewriter:
+    """The state of with_fixed_products: what it adds to the graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._producers = graph.producer()
+        self._readers = graph.consumers()
+        self._tensors: dict[str, Tensor] = dict(graph.tensors)
+        self._taken = {*graph.tensors, *graph.constants}
+
+    def rewritten(self) -> Graph:
+        nodes: list[Node] = []
+        merged: set[str] = set()
+        for node in self._graph.nodes:
+            form = self._form(node) if node.op == "MatMul" else None
+            if form is None:
+                nodes.append(node)
+                continue
+            made, quantiser = self._nodes(node, form)
+            nodes += made
+            merged.update(quantiser)
+        return _without_unread(
+            replace(self._graph, nodes=tuple(node for node in nodes if node.name not in merged), tensors=self._tensors)
+        )
+
+    def _form(self, node: Node) -> _Form | None:
+        """Return how a MatMul is computed in fixed point; None if it is not."""
+        shapes = [self._shape(name) for name in node.inputs]
+        if any(len(shape) < 2 for shape in shapes):
+            return None
+        rows, (depth, columns) = shapes[0][-2], shapes[1][-2:]
+        if min(rows, columns) < _LEAST_ROWS or rows * depth * columns < _LEAST_PRODUCTS or depth > MOST_DEPTH:
+            return None
+        left, right = node.inputs
+        lines = self._int8(right)
+        if lines is not None:
+            return _Form(left, lines[0], True, lines[1], 0)
+        lines, data = self._int8(left), self._turned(right)
+        return None if lines is None or data is None else _Form(data, lines[0], False, lines[1], 1)
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        """Return the shape of a computed tensor; () of a constant."""
+        tensor = self._graph.tensors.get(name)
+        return () if tensor is None else tuple(tensor.shape)
+
+    def _int8(self, name: str) -> tuple[str, float] | None:
+        """Return the int8 tensor that floats are multiples of, and of which number; None of others."""
+        maker = self._producers.get(name)
+        if maker is None or maker.op not in ("dequantize", "table"):
+            return None
+        if maker.op == "dequantize":
+            return maker.inputs[0], float(np.float32(maker.attributes["scale"]))
+        scale = _multiple(np.asarray(self._graph.constants[maker.inputs[1]]))
+        return None if scale is None else (maker.inputs[0], scale)
+
+    def _turned(self, name: str) -> str | None:
+        """Return the floats that a tensor is, with its last two axes exchanged; None if it is not made so."""
+        maker = self._producers.get(name)
+        if maker is None or maker.op != "Transpose":
+            return None
+        rank = len(self._shape(name))
+        perm = list(maker.attributes.get("perm", range(rank)[::-1]))
+        return maker.inputs[0] if perm == _exchanged(list(range(rank))) else None
+
+    def _nodes(self, node: Node, form: _Form) -> tuple[list[Node], list[str]]:
+        """Return the nodes of a product, and the name of the node behind it that it does the work of."""
+        made: list[Node] = []
+        lines = form.lines
+        if form.is_turned:
+            lines, turn = self._lines(node, lines)
+            made += turn
+        attributes: dict[str, Any] = {"scale": form.scale, "turned": form.turned}
+        outputs, source, merged = node.outputs, node.source, list[str]()
+        readers = self._readers.get(node.outputs[0], ())
+        if len(readers) == 1 and readers[0].op == "quantize" and node.outputs[0] not in self._graph.outputs:
+            attributes["step"] = readers[0].attributes["scale"]
+            outputs, source, merged = readers[0].outputs, (*node.source, *readers[0].source), [readers[0].name]
+        made.append(Node(node.name, "fixed_matmul", (form.data, lines), outputs, attributes, source, _REASON))
+        return made, merged
+
+    def _lines(self, node: Node, name: str) -> tuple[str, list[Node]]:
+        """Return an int8 tensor with its last two axes exchanged, and the node that makes it, if one is needed."""
+        maker, rank = self._producers.get(name), len(self._graph.tensors[name].shape)
+        source, perm = name, list(range(rank))
+        if maker is not None and maker.op == "transpose":
+            source, perm = maker.inputs[0], list(maker.attributes["perm"])
+        perm = _exchanged(perm)
+        if perm == sorted(perm):
+            return source, []
+        tensor = self._graph.tensors[source]
+        made = free_name(f"{node.name}.lines", self._taken)
+        self._taken.add(made)
+        self._tensors[made] = Tensor(made, tuple(tensor.shape[axis] for axis in perm), "int8", tensor.scale)
+        reason = "it only moves data"
+        return made, [Node(made, "transpose", (source,), (made,), {"perm": perm}, node.source, reason)]
+
+
+def _exchanged(perm: list[int]) -> list[int]:
+    return [*perm[:-2], perm[-1], perm[-2]]
+
+
+def _multiple(entries: NDArray[Any]) -> float | None:
+    """Return the number whose multiples a table's floats are, entries[data + 128] = data * number; None of others."""
+    scale = np.float32(entries[129]) if entries.dtype == np.float32 else np.float32(0)
+    if not np.isfinite(scale) or abs(scale) < 2.0**-60:
+        return None
+    near = np.allclose(entries, _BYTES * np.float64(scale), rtol=1e-6, atol=0)
+    return float(scale) if near else None
+
+
+def _without_unread(graph: Graph) -> Graph:
+    """Return the graph without nodes whose outputs nobody reads, and their tensors."""
+    nodes: list[Node] = []
+    read = set(graph.outputs)
+    for node in reversed(graph.nodes):
+        if read & set(node.outputs):
+            nodes.append(node)
+            read |= set(node.inputs)
+    used = read | {name for node in nodes for name in node.outputs} | set(graph.inputs)
+    return replace(
+        graph,
+        nodes=tuple(nodes[::-1]),
+        tensors={name: tensor for name, tensor in graph.tensors.items() if name in used},
+        constants={name: value for name, value in graph.constants.items() if name in used},
+    )
