@@ -32,8 +32,7 @@ class Bench:
         self.checked: list[Any] = []
         self.measured: list[str] = []
         self.error: Exception | None = None
-        graph = SimpleNamespace(**{**vars(GRAPH), "name": "model"})
-        monkeypatch.setattr(onnx_import, "import_model", lambda *given: self.asked.update(model=given) or graph)
+        monkeypatch.setattr(onnx_import, "import_model", lambda *given: self.asked.update(model=given) or GRAPH)
         monkeypatch.setattr(onnx_simplify, "read_fixed", lambda *given: given)
         monkeypatch.setattr(board_run, "target_of", lambda board: f"target of {board}")
         monkeypatch.setattr(target, "aimed", lambda *given: (given[0], given[2]))

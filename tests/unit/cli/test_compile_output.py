@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 
 from hilt.cli import compile as command
+from hilt.network.graph import Graph
+from tests.unit.network_compile.graphs import Builder
 
 LAYERS = [
     {"name": "first", "cycles": 1000, "macs": 128_000, "schedule": "tuned"},
@@ -26,7 +29,17 @@ MANIFEST: dict[str, Any] = {
         {"node": "last", "op": "Softmax", "where": "processor", "reason": "VTA has none"},
     ],
 }
-GRAPH: Any = SimpleNamespace(nodes=[96_000, 32_000, 32_000], macs=lambda node: node)
+
+
+def _graph() -> Graph:
+    """Return a graph with 4,096 multiply-accumulates in `first`, and 1,024 in a layer that is not on VTA."""
+    builder = Builder((1, 16, 4, 4))
+    made = builder.graph(builder.conv(builder.conv("x", 16, 1), 4, 1))
+    first, last = made.nodes
+    return replace(made, name="model", nodes=(replace(first, name="first"), replace(last, name="last")))
+
+
+GRAPH = _graph()
 
 
 def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], **changes: Any) -> list[str]:
