@@ -24,7 +24,7 @@ from .graphs import BATCHED, PYNQ, Builder, target
 from .interpreter import interpreted
 from .test_borders import convolution, padded, valid
 
-_SCHEDULES = 3
+_SCHEDULES = 2
 
 
 def with_residual(shift: int, shifts: Sequence[int] = (7,)) -> Graph:
