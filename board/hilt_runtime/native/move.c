@@ -142,6 +142,22 @@ static void zip_lines(const uint8_t *even, const uint8_t *odd, uint8_t *restrict
   }
 }
 
+// Writes dst[first * to + second] = src[second * from + first], four by four: each line of memory is met in one go.
+static void transpose_words(const uint32_t *src, ptrdiff_t from, uint32_t *restrict dst, ptrdiff_t to, ptrdiff_t firsts,
+                            ptrdiff_t seconds) {
+  for (ptrdiff_t second = 0; second < seconds; second += 4)
+    for (ptrdiff_t first = 0; first < firsts; first += 4) {
+      if (seconds - second < 4) second = seconds - 4;  // again some of those before
+      if (firsts - first < 4) first = firsts - 4;
+      const uint32_t *s = src + second * from + first;
+      uint32_t *d = dst + first * to + second;
+      UNROLLED for (int k = 0; k < 4; ++k, ++s, d += to) {
+        const uint32_t words[4] = {s[0], s[from], s[2 * from], s[3 * from]};
+        memcpy(d, words, 16);
+      }
+    }
+}
+
 // Transposes a plane of larger items in tiles that stay in the cache.
 static void copy_plane(ptrdiff_t item, const uint8_t *src, const int64_t *from, uint8_t *dst, const int64_t *to,
                        const int64_t *sizes) {
@@ -156,6 +172,10 @@ static void copy_plane(ptrdiff_t item, const uint8_t *src, const int64_t *from, 
   }
   if (item == 1 && from[0] == 1 && to[1] == 1 && from[1] > 0 && to[0] > 0 && sizes[0] >= 8) {
     transpose_bytes(src, from[1], sizes[1], dst, to[0], sizes[0], sizes[1], sizes[0]);
+    return;
+  }
+  if (item == 4 && from[0] == 1 && to[1] == 1 && sizes[0] >= 4) {
+    transpose_words((const uint32_t *)(const void *)src, from[1], (uint32_t *)(void *)dst, to[0], sizes[0], sizes[1]);
     return;
   }
   ptrdiff_t tile = from[1] == 1 && to[1] == 1 ? sizes[1] : 32;

@@ -175,7 +175,8 @@ _ON_ONE_CORE = frozenset(
 )
 _OTHERS = (6.5, 1.3)
 _MOVED = (1.5, 1.0)
-_TRANSPOSED = (10.2, 4.3)
+_TRANSPOSED = (3.2, 3.0)
+_SCATTERED = (10.2, 4.3)
 _COMPUTED = (120.0, 60.0)
 _PER_MAC: Mapping[str, tuple[float, float]] = {
     "conv2d": (12.4, 6.1),
@@ -465,7 +466,9 @@ def _instructions(op: str) -> tuple[float, float]:
         return _PER_ELEMENT[op]
     if op in _TRANSCENDENTAL:
         return _COMPUTED
-    if op in ("Transpose", "DepthToSpace", "SpaceToDepth"):
+    if op in ("DepthToSpace", "SpaceToDepth"):
+        return _SCATTERED
+    if op == "Transpose":
         return _TRANSPOSED
     return _MOVED if op in _MOVES else _OTHERS
 
