@@ -27,11 +27,11 @@ static int run_product_int8(const work_t *w) {
 
 // --- fixed_matmul: batches[2], rows, depth, columns, strides of the data's batches[2] and of the lines', 1: the target
 // is turned (columns, rows), 1: it is int8, 1: its step is a power of two; the first of all batches' rows, the one behind
-// the last. Buffers: data, lines of int8 (columns, depth) of each batch, room for a row of data in int16, for the factors
-// (columns) and for a row of the product; target (dense). Floats: the lines' scale; the target's step, and 1 / it. ---
+// the last. Buffers: data, lines of int8 (columns, depth) of each batch, room for two rows of data in int16 and for two
+// of the product; target (dense). Floats: the lines' scale; the target's step, and 1 / it. ---
 
 enum { F_ROWS = 2, F_DEPTH, F_COLUMNS, F_DATA, F_LINES = 7, F_TURNED = 9, F_INT8, F_EXACT, F_BEGIN, F_END };
-enum { F_FIXED = 2, F_FACTORS, F_ROOM, F_TARGET };
+enum { F_FIXED = 2, F_ROOM, F_TARGET };
 
 // Returns whether a buffer holds a matrix of `elements` of `item` bytes for each of the batches.
 static int holds_batches(const work_t *w, int buffer, const int64_t *strides, int64_t elements, int64_t item) {
@@ -44,10 +44,10 @@ static int holds_batches(const work_t *w, int buffer, const int64_t *strides, in
 static int check_fixed_matmul(const work_t *w) {
   const int64_t *p = w->p, made[4] = {p[0], p[1], p[F_ROWS], p[F_COLUMNS]}, elements = product_of(4, made);
   const int64_t lines[2] = {p[F_COLUMNS], p[F_DEPTH]};
-  if (w->count != 6 || elements <= 0 || !in_range(p[F_DEPTH], 1, MOST_DEPTH)) return 0;
+  if (w->count != 5 || elements <= 0 || !in_range(p[F_DEPTH], 1, MOST_DEPTH)) return 0;
   return holds_batches(w, 0, p + F_DATA, product_of(2, p + F_ROWS), 4) &&
-         holds_batches(w, 1, p + F_LINES, product_of(2, lines), 1) && holds(w, F_FIXED, p[F_DEPTH], 2) &&
-         holds(w, F_FACTORS, p[F_COLUMNS], 4) && holds(w, F_ROOM, p[F_COLUMNS], 4) &&
+         holds_batches(w, 1, p + F_LINES, product_of(2, lines), 1) && holds(w, F_FIXED, 2 * p[F_DEPTH], 2) &&
+         holds(w, F_ROOM, 2 * p[F_COLUMNS], 4) &&
          holds(w, F_TARGET, elements, p[F_INT8] ? 1 : 4) && in_range(p[F_BEGIN], 0, p[F_END]) &&
          p[F_END] <= p[0] * p[1] * p[F_ROWS];
 }
@@ -70,30 +70,34 @@ static void keep_quantised(const work_t *w, ptrdiff_t batch, ptrdiff_t row, cons
   }
 }
 
+// Rounds a row of data; returns the factor of its sums.
+static float fix_row(const work_t *w, const float *data, int16_t *fixed) {
+  const float scale = (float)w->f[0];
+  float factor;
+  const int exponent = exponent_of(data, w->p[F_DEPTH]);
+  to_steps(data, fixed, w->p[F_DEPTH], exponent);
+  factors_of(&scale, ldexp(1.0, -exponent), 1, &factor);
+  return factor;
+}
+
 static int run_fixed_matmul(const work_t *w) {
   const int64_t *p = w->p;
-  const ptrdiff_t depth = p[F_DEPTH], columns = p[F_COLUMNS], plain = !p[F_TURNED] && !p[F_INT8];
-  const float scale = (float)w->f[0];
+  const ptrdiff_t depth = p[F_DEPTH], columns = p[F_COLUMNS];
   int16_t *fixed = (int16_t *)w->data[F_FIXED];
-  float *factors = (float *)w->data[F_FACTORS], *room = (float *)w->data[F_ROOM];
-  int known = 0, of_factors = 0;
-  for (ptrdiff_t unit = p[F_BEGIN]; unit < p[F_END]; ++unit) {
+  float *room = (float *)w->data[F_ROOM];
+  for (ptrdiff_t unit = p[F_BEGIN], rows; unit < p[F_END]; unit += rows) {
     const ptrdiff_t batch = unit / p[F_ROWS], row = unit % p[F_ROWS], outer = batch / p[1], inner = batch % p[1];
     const float *data = (const float *)w->data[0] + outer * p[F_DATA] + inner * p[F_DATA + 1] + row * depth;
     const int8_t *lines = (const int8_t *)w->data[1] + outer * p[F_LINES] + inner * p[F_LINES + 1];
-    const int exponent = exponent_of(data, depth);
-    to_steps(data, fixed, depth, exponent);
-    if (!known || exponent != of_factors) {
-      factors_of(&scale, ldexp(1.0, -exponent), 1, factors);
-      for (ptrdiff_t i = 1; i < columns; ++i) factors[i] = factors[0];
-      known = 1, of_factors = exponent;
-    }
+    rows = row + 1 < p[F_ROWS] && unit + 1 < p[F_END] ? 2 : 1;
+    const float first = fix_row(w, data, fixed);
+    const float factors[2] = {first, rows == 2 ? fix_row(w, data + depth, fixed + depth) : first};
+    if (rows == 1) memcpy(fixed + depth, fixed, (size_t)depth * 2);
+    const int plain = !p[F_TURNED] && !p[F_INT8];
     float *made = plain ? (float *)w->data[F_TARGET] + unit * columns : room;
-    times_rows(fixed, 1, lines, factors, depth, columns, 0.0, made, columns);
-    if (p[F_INT8])
-      keep_quantised(w, batch, row, made);
-    else if (p[F_TURNED])
-      keep_turned(w, batch, row, made);
+    times_pair(fixed, lines, depth, columns, factors, made, plain && rows == 2 ? made + columns : room + columns);
+    for (ptrdiff_t next = 0; !plain && next < rows; ++next)
+      (p[F_INT8] ? keep_quantised : keep_turned)(w, batch, row + next, room + next * columns);
   }
   return 0;
 }

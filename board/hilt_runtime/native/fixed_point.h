@@ -124,6 +124,93 @@ static __attribute__((noinline, unused)) void times_lines(const int16_t *state, 
   UNROLLED for (int line = 0; line < LINES; ++line) y[line] = (float)sums[line] * factors[line];
 }
 
+// Gives the sums of two states' products with LINES lines of int8, which lie `apart`: of `count`, EXACT at most.
+static inline __attribute__((always_inline)) void sum_pair(const int16_t *one, const int16_t *other, const int8_t *lines,
+                                                           ptrdiff_t apart, ptrdiff_t count, int32_t parts[2 * LINES]) {
+  ptrdiff_t k = 0;
+#ifdef __ARM_NEON
+  int32x4_t upper[LINES], lower[LINES];
+  const int8_t *at[LINES];
+  UNROLLED for (int line = 0; line < LINES; ++line) {
+    upper[line] = lower[line] = vdupq_n_s32(0);
+    at[line] = lines + line * apart;
+  }
+  FEW for (; k + 16 <= count; k += 16) {
+    int8x16_t bytes[LINES];
+    UNROLLED for (int line = 0; line < LINES; ++line) {
+      bytes[line] = vld1q_s8(at[line]);
+      at[line] += 16;
+      __asm__("" : "+r"(at[line]));  // a register for each line, which moves on
+    }
+    UNROLLED for (int half = 0; half < 2; ++half) {
+      const int16x8_t above = vld1q_s16(one + k + 8 * half), below = vld1q_s16(other + k + 8 * half);
+      UNROLLED for (int line = 0; line < LINES; ++line) {
+        const int16x8_t wide = vmovl_s8(half ? vget_high_s8(bytes[line]) : vget_low_s8(bytes[line]));
+        upper[line] = vmlal_s16(upper[line], vget_low_s16(wide), vget_low_s16(above));
+        lower[line] = vmlal_s16(lower[line], vget_low_s16(wide), vget_low_s16(below));
+        upper[line] = vmlal_s16(upper[line], vget_high_s16(wide), vget_high_s16(above));
+        lower[line] = vmlal_s16(lower[line], vget_high_s16(wide), vget_high_s16(below));
+      }
+    }
+  }
+  int32x2_t halves[2 * LINES];
+  UNROLLED for (int line = 0; line < LINES; ++line) {
+    halves[line] = vadd_s32(vget_low_s32(upper[line]), vget_high_s32(upper[line]));
+    halves[LINES + line] = vadd_s32(vget_low_s32(lower[line]), vget_high_s32(lower[line]));
+  }
+  vst1q_s32(parts, vcombine_s32(vpadd_s32(halves[0], halves[1]), vpadd_s32(halves[2], halves[3])));
+  vst1q_s32(parts + LINES, vcombine_s32(vpadd_s32(halves[4], halves[5]), vpadd_s32(halves[6], halves[7])));
+#else
+  UNROLLED for (int line = 0; line < 2 * LINES; ++line) parts[line] = 0;
+#endif
+  FEW for (; k < count; ++k)
+    UNROLLED for (int line = 0; line < LINES; ++line) {
+      const int32_t value = lines[line * apart + k];
+      parts[line] += value * one[k];
+      parts[LINES + line] += value * other[k];
+    }
+}
+
+// Writes y = sum * factor for LINES sums.
+static inline void scale_sums(const int32_t *parts, float factor, float *y) {
+#ifdef __ARM_NEON
+  vst1q_f32(y, vmulq_n_f32(vcvtq_f32_s32(vld1q_s32(parts)), factor));
+#else
+  UNROLLED for (int line = 0; line < LINES; ++line) y[line] = (float)parts[line] * factor;
+#endif
+}
+
+// Gives two states' products with LINES lines that lie `apart`, of any length, times a factor for each state.
+static __attribute__((noinline, unused)) void times_long(const int16_t *states, const int8_t *lines, ptrdiff_t apart,
+                                                 ptrdiff_t size, const float factors[2], float y[2 * LINES]) {
+  double sums[2 * LINES] = {0};
+  for (ptrdiff_t first = 0; first < size; first += EXACT) {
+    int32_t parts[2 * LINES];
+    sum_pair(states + first, states + size + first, lines + first, apart, least(size - first, EXACT), parts);
+    UNROLLED for (int line = 0; line < 2 * LINES; ++line) sums[line] += parts[line];
+  }
+  UNROLLED for (int line = 0; line < 2 * LINES; ++line) y[line] = (float)sums[line] * factors[line / LINES];
+}
+
+// Gives the products of two states, which lie one behind the other, with lines of int8, times a factor for each state.
+static inline void times_pair(const int16_t *states, const int8_t *lines, ptrdiff_t size, ptrdiff_t count,
+                              const float factors[2], float *one, float *other) {
+  const ptrdiff_t whole = size <= EXACT ? count / LINES * LINES : 0;
+  for (ptrdiff_t line = 0; line < whole; line += LINES, lines += LINES * size) {
+    int32_t parts[2 * LINES];
+    sum_pair(states, states + size, lines, size, size, parts);
+    scale_sums(parts, factors[0], one + line);
+    scale_sums(parts + LINES, factors[1], other + line);
+  }
+  for (ptrdiff_t line = whole, here; line < count; line += here, lines += here * size) {
+    here = count - line < LINES ? 1 : LINES;  // one line, LINES times
+    float y[2 * LINES];
+    times_long(states, lines, here == 1 ? 0 : size, size, factors, y);
+    memcpy(one + line, y, (size_t)here * 4);
+    memcpy(other + line, y + LINES, (size_t)here * 4);
+  }
+}
+
 // Gives what the sums of rows are multiplied with, in float32; the smallest are 0, so that no product is subnormal.
 static inline void factors_of(const float *scales, double step, ptrdiff_t count, float *to) {
   FEW for (ptrdiff_t i = 0; i < count; ++i) {

@@ -1,7 +1,7 @@
 """Products of two computed matrices in fixed point, where one of them is of int8: attention's.
 
-A MatMul of floats takes a Cortex-A9 five times as long: its sums are in double. Here the other matrix is rounded to
-steps of 2^-14 of each row's largest value, and sums are exact.
+A MatMul of floats takes a Cortex-A9 five times as long: its sums are in double. Here each row of the other matrix is
+rounded to steps of a power of two, 2^13 or more to its largest value, and sums are exact.
 """
 
 from __future__ import annotations

@@ -167,11 +167,11 @@ NODES: dict[str, tuple[str, dict[str, Any], dict[str, Tensor], dict[str, np.ndar
     ),
     "product in fixed point": (
         "fixed_matmul", {}, of_floats(x=(2, 6, 4), w=(2, 5, 4), y=(2, 6, 5)), {},
-        StepWork("fixed_matmul", 48 + 3 * 60, 592, 240),
+        StepWork("fixed_matmul", 2 * 48 + 3 * 60, 592, 240),
     ),
     "product in fixed point, quantised": (
         "fixed_matmul", {"step": 0.5}, of_floats(x=(2, 6, 4), w=(2, 5, 4), y=(2, 6, 5)), {},
-        StepWork("fixed_matmul", 48 + 4 * 60, 592, 240),
+        StepWork("fixed_matmul", 2 * 48 + 4 * 60, 592, 240),
     ),
     "convolution": (
         "Conv", {}, of_floats(x=X, y=X), {"w": floats(4, 4, 3, 3)}, StepWork("Conv", 240, 2496, 240 * 36),
