@@ -36,12 +36,12 @@ class Interrupts:
         self._ended.set()
 
     def _pressed(self, number: int, frame: FrameType | None) -> None:
-        """Raise KeyboardInterrupt unless this is a repeat of one that is being handled, or would be lost here."""
+        """Raise KeyboardInterrupt, unless it would be lost here, or repeats one that is being handled, or is over."""
         is_repeat, self._is_repeat = self._is_repeat, False
         if self._repeater is None and not self._ended.is_set():
             self._repeater = threading.Thread(target=self._repeat, args=(number,), daemon=True)
             self._repeater.start()
-        if is_repeat and _is_being_handled():
+        if is_repeat and (self._ended.is_set() or _is_being_handled()):
             return
         if not _would_be_lost(frame):
             raise KeyboardInterrupt
