@@ -151,7 +151,7 @@ class Builder:
         return steps, self._buffers[: len(self.arrays)].copy()
 
     def move(self, old: Any, new: Any) -> None:
-        """Let all steps take an array, and what lies in it, from another of its bytes."""
+        """Let all steps take an array, and its views, from another of its bytes."""
         there = range(old.ctypes.data, old.ctypes.data + old.nbytes)
         moved = {
             place: self.place(moved_view(array, old, new))
@@ -175,7 +175,7 @@ class Builder:
 
 
 def moved_view(array: Any, old: Any, new: Any) -> Any:
-    """Return what a view of a dense array is in another dense one of its bytes."""
+    """Return the view at the same place of another dense array of as many bytes."""
     offset = array.ctypes.data - old.ctypes.data
     return np.ndarray(array.shape, array.dtype, new.reshape(-1).view(np.uint8), offset, array.strides)
 

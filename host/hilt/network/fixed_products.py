@@ -47,7 +47,7 @@ def with_fixed_products(graph: Graph) -> Graph:
 
 
 class _Rewriter:
-    """The state of with_fixed_products: what it adds to the graph."""
+    """The state of with_fixed_products: its additions to the graph."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph

@@ -71,7 +71,7 @@ OPERATORS: Mapping[str, str] = {
         "data float32 (..., M, K), lines int8 (..., N, K), numpy broadcasting of the stacks. Attributes scale (of the "
         "lines), turned (0 or 1), step if the result is int8: the product (..., M, N), or (..., N, M) if turned; each "
         "row of data is rounded to steps of a power of two, its largest finite value less than 2^14 of them (NaN is 0, "
-        "what is larger clipped), sums are exact, and quantised as by quantize with the step"
+        "larger ones clipped), sums are exact, and quantised as by quantize with the step"
     ),
     "quantize": "float32 -> int8. Attribute scale: out = clip(rint(data / scale), -128, 127)",
     "dequantize": "int8 -> float32. Attribute scale: out = data * scale",

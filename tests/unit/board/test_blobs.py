@@ -107,7 +107,7 @@ def test_a_blob_comes_in_chunks_and_has_its_name_once_it_is_whole(folder: Path) 
     assert (last.received, last.complete) == (100_000, True)
     assert (folder / "blobs" / NAMES[0]).read_bytes() == TENSORS[0] and names_in(folder, "incoming") == []
     again = blobs.put(chunk(0, 0, 10), set())
-    assert (again.received, again.complete) == (100_000, True), "what is here is not sent again"
+    assert (again.received, again.complete) == (100_000, True), "bytes that are here are not sent again"
     assert names_in(folder, "incoming") == []
 
 

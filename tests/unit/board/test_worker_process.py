@@ -1,4 +1,4 @@
-"""A worker as the daemon sees it: its start, answers with deadlines, signs of life, and what is said of its end."""
+"""A worker as the daemon sees it: its start, answers with deadlines, signs of life, and the reason of its end."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ def test_a_kill_leaves_nothing_behind(run: Run, tmp_path: Path) -> None:
         assert [path.name for path in tmp_path.iterdir()] == ["pynq.x.4712.socket"], "another process has that"
         assert bench.worker._stderr.done() and bench.worker._connection.fileno() == -1
         bench.worker.end()
-        assert len(bench.killed) == 1, "what has ended is not killed again"
+        assert len(bench.killed) == 1, "an ended process is not killed again"
 
     run(act)
 
@@ -322,7 +322,7 @@ os.read(int(sys.argv[2]), 9)
 
 
 def started(monkeypatch: pytest.MonkeyPatch, frames: bytes, words: list[str] | None = None) -> Any:
-    """Start a process that says `frames`, and end it; return what it said at first, or the error."""
+    """Start a process that says `frames`, and end it; return its first words, or the error."""
     program = words or [sys.executable, "-ISc", START.format(frames=frames.hex())]
     monkeypatch.setattr(module, "agent_command", lambda *given: [*program, *given])
 

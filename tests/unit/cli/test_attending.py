@@ -1,4 +1,4 @@
-"""A run or a campaign that is over or is left alone: what is printed where, and the exit code."""
+"""A run or a campaign that is over or is left alone: its output and the exit code."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def made(home: Path, template: tuple[Path, Campaign, Run]) -> tuple[Campaign, Ru
 
 @contextmanager
 def engine(home: Path, uuid: str) -> Iterator[list[EngineCommand]]:
-    """An engine that obeys nothing but notes what it is told."""
+    """An engine that obeys nothing but notes its commands."""
     told: list[EngineCommand] = []
     files = RunFiles(home, uuid)
     with files.locked(), EngineServer(files, EngineHello(uuid, os.getpid()), told.append):
@@ -148,7 +148,7 @@ def test_a_run_that_is_left_alone_says_how_to_come_back(home: Path, capsys: Capt
     found = recorded(home, [], RunState.RUNNING)
     with engine(home, UUID) as told:
         assert attend(home, found, detach=True, wake=wake) is Exit.OK
-    assert told == [EngineCommand.RESUME] * wake, "what is paused goes on"
+    assert told == [EngineCommand.RESUME] * wake, "a paused run goes on"
     assert capsys.readouterr().out == (
         "run ab12cd34 goes on by itself; `hilt tui ab12cd34` or `hilt resume ab12cd34` attaches to it\n"
     )

@@ -1,4 +1,4 @@
-"""`hilt bitstream`: what is listed, and what is said of a file that is checked, kept or fetched."""
+"""`hilt bitstream`: its list, and its words about a file that is checked, kept or fetched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`hilt compile` and the options of `hilt run`: what is asked of the compiler, what is written, printed and refused."""
+"""`hilt compile` and the options of `hilt run`: the compiler's arguments, files, output and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`hilt explore`: what is evaluated and verified, what is printed where, and the exit code."""
+"""`hilt explore`: the designs that are evaluated and verified, its output, and the exit code."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_an_index_is_a_configuration_and_so_are_knobs_in_any_order() -> None:
 )
 def test_what_is_no_configuration_is_named(words: list[str], message: str | None) -> None:
     if message is None:
-        assert configuration_of(words, SPACE) == int(words[0]), "the explanation says what is in the space"
+        assert configuration_of(words, SPACE) == int(words[0]), "the explanation is of the space"
         return
     with pytest.raises(typer.BadParameter) as caught:
         configuration_of(words, SPACE)

@@ -1,4 +1,4 @@
-"""`hilt quantize`: what its options ask for, and what it prints of a result whose figures are known."""
+"""`hilt quantize`: the meaning of its options, and its output of a result whose figures are known."""
 
 from __future__ import annotations
 

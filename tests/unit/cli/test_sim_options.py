@@ -1,4 +1,4 @@
-"""`hilt sim`: how its options are read, which model runs, what is printed, and the exit codes; no model runs here."""
+"""`hilt sim`: how its options are read, which model runs, its output and the exit codes; no model runs here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`hilt pause`, `stop`, `skip` and `resume`: who is told what, and what is refused."""
+"""`hilt pause`, `stop`, `skip` and `resume`: the engines that hear a command, and refusals."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_what_is_no_layer_is_not_skipped(home: Path, made: Made, capsys: Capture
 
 
 class Doors:
-    """The ways into the engine: what goes through is noted as (door, id, board, wait or options)."""
+    """The ways into the engine: each call is noted as (door, id, board, wait or options)."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.went: list[Any] = []

@@ -1,4 +1,4 @@
-"""The end of a run in plain words: what was compared, what failed, what is best, how sure that is, what comes next."""
+"""The end of a run in plain words: comparisons, failures, the best, its certainty, the next steps."""
 
 from __future__ import annotations
 

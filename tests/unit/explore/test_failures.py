@@ -50,7 +50,7 @@ def test_a_design_that_fails_stops_no_other_and_is_named_at_the_end(
     failed = r"^1 of 2 designs failed, the first: slow: no space$"
     with ThreadPoolExecutor(1) as workers, pytest.raises(ExploreError, match=failed):
         explore(tasks, tmp_path, workers, lambda *progress: told.append(progress[:2]))
-    assert told[0] == (0, 2) and len(list(tmp_path.glob("*.json"))) == 1, "what was made is kept"
+    assert told[0] == (0, 2) and len(list(tmp_path.glob("*.json"))) == 1, "finished results are kept"
     assert exploration._read(next(tmp_path.glob("*.json"))) is not None
     (tmp_path / "broken.json").write_text("{}")
     assert exploration._read(tmp_path / "broken.json") is None, "it is made again"

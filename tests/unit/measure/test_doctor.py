@@ -194,7 +194,7 @@ def ran(status: int, output: str = "", errors: str = "") -> Completed:
 
 
 def python_of(answer: Completed) -> tuple[Finding, bool]:
-    """Return what is found of Python, and whether the other checks follow."""
+    """Return the finding about Python, and whether the other checks follow."""
     checks = doctor._python(cast(SshSession, Board(**{"-V": answer})))
     finding = next(checks)
     try:

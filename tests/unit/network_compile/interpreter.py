@@ -1,4 +1,4 @@
-"""VTA's instructions by numpy, one after another: what a program computes, without a compiler for the golden model.
+"""VTA's instructions by numpy, one after another: a program's results, without a compiler for the golden model.
 
 It is written after HARDWARE.md, apart from the golden model and the RTL, and has neither time nor tokens.
 """

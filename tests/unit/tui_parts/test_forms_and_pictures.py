@@ -1,4 +1,4 @@
-"""The form of a new run, what is asked of boards, and a space unfolded into a plane."""
+"""The form of a new run, its questions to boards, and a space unfolded into a plane."""
 
 from __future__ import annotations
 

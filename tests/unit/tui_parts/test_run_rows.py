@@ -1,4 +1,4 @@
-"""The rows of the list of runs: their cells, what is found, and in which order."""
+"""The rows of the list of runs: their cells, search and order."""
 
 from __future__ import annotations
 

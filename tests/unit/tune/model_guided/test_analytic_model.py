@@ -1,4 +1,4 @@
-"""The estimate of a program's cycles from its transfers, by hand: which stage is the slowest, and what takes turns."""
+"""The estimate of a program's cycles from its transfers, by hand: which stage is the slowest, and which take turns."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def test_what_is_learnt_of_a_step(snapshot: SnapshotAssertion) -> None:
 
 
 def _learnt(design: InitialDesign, latencies: Latencies, rows, logs) -> list[str]:
-    """Return what is predicted after each batch of eight."""
+    """Return the predictions after each batch of eight."""
     lines = ["before: " + _told(latencies, design)]
     known = dict(zip(rows.tolist(), logs.tolist(), strict=True))
     measured: dict[int, float] = {}
