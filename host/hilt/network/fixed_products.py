@@ -17,7 +17,7 @@ from hilt.network.onnx_graph import free_name
 from hilt_runtime.fixed_point import MOST_DEPTH
 
 _LEAST_ROWS = 4
-"""Of either matrix: below, the conversion of a row takes as long as its products."""
+"""A matrix of fewer rows or columns stays in floats: converting a row takes as long as multiplying it."""
 _LEAST_PRODUCTS = 4096
 _REASON = "both its matrices are computed; the processor multiplies in fixed point"
 _BYTES = np.arange(-128, 128)
@@ -92,7 +92,7 @@ class _Rewriter:
         return () if tensor is None else tuple(tensor.shape)
 
     def _int8(self, name: str) -> tuple[str, float] | None:
-        """Return the int8 tensor that floats are multiples of, and of which number; None of others."""
+        """Return the int8 tensor and the scale whose product the floats are; None of other floats."""
         maker = self._producers.get(name)
         if maker is None or maker.op not in ("dequantize", "table"):
             return None

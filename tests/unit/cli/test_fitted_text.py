@@ -1,4 +1,4 @@
-"""What `hilt silicon` and `hilt dataset` say of figures that are known: errors, samples, datasets that are there."""
+"""The output of `hilt silicon` and `hilt dataset` for known figures: errors, samples, existing datasets."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_the_check_of_a_sample_is_said_by_model() -> None:
 
 
 class Store:
-    """Datasets by name, of which some are there."""
+    """Datasets by name; some of them exist."""
 
     def __init__(self, *there: str) -> None:
         self.there = there

@@ -345,7 +345,7 @@ class _Differences:
     rounded: int = 0
     largest: int = 0
     roundings: dict[str, float] = field(default_factory=dict)
-    """By how many steps a tensor that ONNX Runtime does not have may differ from the exact one."""
+    """Rounding errors, in steps of int8, of tensors that ONNX Runtime does not have."""
 
     def add(
         self, made: NDArray[Any], wanted: NDArray[Any], exact: NDArray[np.float64] | None, rounding: float = 0.0
