@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hilt.network.graph import Graph, Node, Tensor
+from hilt.network.graph import Graph, Node, Tensor, with_used_tensors
 from hilt.network.onnx_graph import free_name
 from hilt_runtime.fixed_point import MOST_DEPTH
 
@@ -164,10 +164,4 @@ def _without_unread(graph: Graph) -> Graph:
         if read & set(node.outputs):
             nodes.append(node)
             read |= set(node.inputs)
-    used = read | {name for node in nodes for name in node.outputs} | set(graph.inputs)
-    return replace(
-        graph,
-        nodes=tuple(nodes[::-1]),
-        tensors={name: tensor for name, tensor in graph.tensors.items() if name in used},
-        constants={name: value for name, value in graph.constants.items() if name in used},
-    )
+    return with_used_tensors(replace(graph, nodes=tuple(nodes[::-1])))

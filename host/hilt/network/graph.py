@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -181,6 +181,16 @@ class Graph:
         weights = self.constants[node.inputs[1]]
         output = self.tensors[node.outputs[0]]
         return output.size * math.prod(weights.shape[1:])
+
+
+def with_used_tensors(graph: Graph) -> Graph:
+    """Return a graph with the tensors and constants alone that its nodes, inputs and outputs name."""
+    used = {name for node in graph.nodes for name in (*node.inputs, *node.outputs)} | {*graph.inputs, *graph.outputs}
+    return replace(
+        graph,
+        tensors={name: tensor for name, tensor in graph.tensors.items() if name in used},
+        constants={name: value for name, value in graph.constants.items() if name in used},
+    )
 
 
 def exponent_of(scale: float | None, name: str) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hilt.network.graph import Graph, Node, Tensor
+from hilt.network.graph import Graph, Node, Tensor, with_used_tensors
 
 _FIRST = (0, 3, 1, 2)
 """The permutation from channels last to channels first."""
@@ -51,13 +51,8 @@ class _Rewriter:
                 dropped.update(made[1])
             nodes += [node] if made is None else made[0]
         nodes = [node for node in nodes if node.name not in dropped]
-        used = {name for node in nodes for name in (*node.inputs, *node.outputs)} | set(self._graph.inputs)
-        used.update(self._graph.outputs)
-        return replace(
-            self._graph,
-            nodes=tuple(nodes),
-            tensors={name: tensor for name, tensor in self._tensors.items() if name in used},
-            constants={name: value for name, value in self._constants.items() if name in used},
+        return with_used_tensors(
+            replace(self._graph, nodes=tuple(nodes), tensors=self._tensors, constants=self._constants)
         )
 
     def _moved(self, name: str, operators: tuple[str, ...]) -> _Moved:

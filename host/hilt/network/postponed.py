@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.elementwise import BINARY, UNARY
-from hilt.network.graph import Graph, Node, Tensor
+from hilt.network.graph import Graph, Node, Tensor, with_used_tensors
 from hilt_runtime import operators
 
 _REASON = "it only moves data"
@@ -64,13 +64,8 @@ class _Postponer:
             self._nodes.append(node)
         for name in self._graph.outputs:
             self._make(name)
-        used = {name for node in self._nodes for name in (*node.inputs, *node.outputs)}
-        used |= {*self._graph.inputs, *self._graph.outputs}
-        return replace(
-            self._graph,
-            nodes=tuple(self._nodes),
-            tensors={name: tensor for name, tensor in self._tensors.items() if name in used},
-            constants={name: value for name, value in self._constants.items() if name in used},
+        return with_used_tensors(
+            replace(self._graph, nodes=tuple(self._nodes), tensors=self._tensors, constants=self._constants)
         )
 
     def _source(self, node: Node) -> _Late | None:
