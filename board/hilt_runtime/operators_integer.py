@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 import numpy as np
 
 from hilt_runtime import functions
-from hilt_runtime.operators_lanes import concat_lanes, depth_to_space_lanes
+from hilt_runtime.operators_lanes import concat_lanes, depth_to_space_lanes, pad_lanes
 
 _EXACT_PRODUCTS = 1 << 10
 """int8 products (at most 2^14 each) whose sum float32 holds exactly (2^24)."""
@@ -129,7 +129,9 @@ def transpose(inputs: Inputs, attributes: Attributes) -> Any:
 
 
 def pad(inputs: Inputs, attributes: Attributes) -> Any:
-    """Pad with one value."""
+    """Pad with one value; a packed tensor with channels that are no whole blocks, with zeros."""
+    if "channels" in attributes:
+        return pad_lanes(inputs, attributes)
     pads: List[int] = attributes["pads"]
     half = len(pads) // 2
     widths = list(zip(pads[:half], pads[half:]))

@@ -1,4 +1,4 @@
-"""Concat and DepthToSpace on tensors in VTA's layout whose channels are no whole blocks: (N, C, H, W, batch, block).
+"""Concat, Pad and DepthToSpace on tensors in VTA's layout whose channels are no whole blocks: (N, C, H, W, batch, block).
 
 `channels` names the channels of each input; lanes behind the last channel become zero.
 """
@@ -41,6 +41,13 @@ def concat_lanes(inputs: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
     """Join packed tensors along the channels."""
     parts = [_plain(data, count) for data, count in zip(inputs, channels_of(inputs, attributes))]
     return _packed(np.concatenate(parts, axis=1), inputs[0].shape[5])
+
+
+def pad_lanes(inputs: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
+    """Add channels of zeros behind a packed tensor's own: `pads` are those of (N, C, H, W), all others 0."""
+    (channels,) = channels_of(inputs, attributes)
+    data = _plain(inputs[0], channels)
+    return _packed(np.pad(data, [(0, 0), (0, attributes["pads"][5]), *[(0, 0)] * 3]), inputs[0].shape[5])
 
 
 def depth_to_space_lanes(inputs: Sequence[Any], attributes: Mapping[str, Any]) -> Any:

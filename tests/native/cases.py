@@ -101,6 +101,8 @@ OPERATORS: dict[str, tuple[str, list[Any], Mapping[str, Any], int]] = {
     "upsample packed": ("upsample", [PACKED], {"factors": [2, 2]}, 4 * PACKED.size),
     "concat packed": ("concat", [PACKED, PACKED], {"axis": 1}, 2 * PACKED.size),
     "concat of lanes": ("concat", [PACKED, PACKED], {"axis": 1, "channels": [24, 24]}, 3 * PACKED.size // 2),
+    "pad of lanes": ("pad", [PACKED], {"pads": [0] * 5 + [16, 0, 0], "value": 0, "channels": [24]},
+                     3 * PACKED.size // 2),
     "depth_to_space of lanes": ("depth_to_space", [int8(1, 6, 40, 40, 1, 16)],
                                 {"block": [2, 2], "mode": "DCR", "channels": [96]}, 2 * 80 * 80 * 16),
     "Resize nearest": ("Resize", [int8(1, 8, 28, 28), None, np.array([1, 1, 2, 2], np.float32)],

@@ -1,4 +1,4 @@
-"""Concat and DepthToSpace in VTA's layout (hilt_runtime.operators_lanes) as copies of some lanes of each pixel."""
+"""Concat, Pad and DepthToSpace in VTA's layout (hilt_runtime.operators_lanes) as copies of some lanes of each pixel."""
 
 from __future__ import annotations
 
@@ -25,9 +25,19 @@ def concat_lanes(builder: Builder, inputs: Inputs, attributes: Attributes) -> Li
     with builder.at_once():
         start = 0
         for data, count in zip(inputs, channels):
-            for source, target, lanes in _runs(0, start, count, block):
-                _copy_lanes(builder, data, out, item, (source, target, lanes), _Places(pixels, pixels, (1, 1), (0, 0)))
+            _copy_pixels(builder, data, out, item, (0, start, count))
             start += count
+    return [out]
+
+
+def pad_lanes(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
+    """Add the copies of a tensor whose last channels are zeros."""
+    (channels,), (data,) = channels_of(inputs, attributes), inputs
+    outer, inner, *pixels, block = data.shape
+    blocks = -(-(channels + attributes["pads"][5]) // block)
+    out = _zeros(builder, (outer, blocks, *pixels, block), data.dtype, channels if blocks == inner else 1)
+    with builder.at_once():
+        _copy_pixels(builder, data, out, _item(block, [channels]), (0, 0, channels))
     return [out]
 
 
@@ -85,6 +95,13 @@ def _runs(source: int, target: int, count: int, block: int) -> Iterator[Tuple[in
         lanes = min(end - source, block - source % block, block - target % block)
         yield source, target, lanes
         source, target = source + lanes, target + lanes
+
+
+def _copy_pixels(builder: Builder, data: Any, out: Any, item: int, run: Tuple[int, int, int]) -> None:
+    """Add the copies of channels to the same pixels: from the first of `data`, to the first of `out`, how many."""
+    pixels, block = data.shape[2:5], data.shape[5]
+    for each in _runs(*run, block):
+        _copy_lanes(builder, data, out, item, each, _Places(pixels, pixels, (1, 1), (0, 0)))
 
 
 def _copy_lanes(builder: Builder, data: Any, out: Any, item: int, run: Tuple[int, int, int], places: _Places) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
-from hilt_runtime.native.plan_lanes import concat_lanes, depth_to_space_lanes
+from hilt_runtime.native.plan_lanes import concat_lanes, depth_to_space_lanes, pad_lanes
 from hilt_runtime.native.steps import Builder, NotNativeError, broadcast, copy, merged, padded, strides_of
 from hilt_runtime.operators_integer import slice_of
 from hilt_runtime.operators_shape import TYPES
@@ -141,6 +141,8 @@ def _split(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any
 
 
 def _pad(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
+    if "channels" in attributes:
+        return pad_lanes(builder, inputs, attributes)
     data = inputs[0]
     pads, axes, value = _pads_of(builder, inputs, attributes)
     begins, ends = [0] * data.ndim, [0] * data.ndim

@@ -1,7 +1,8 @@
-"""Tensors that lie within others in VTA's memory, so that Concat, Slice and Reshape move nothing.
+"""Tensors that lie within others in VTA's memory, so that Concat, Pad, Slice and Reshape move nothing.
 
 In the packed layout (N/batch, C/block, H, W, batch, block) whole blocks of channels lie one behind another. The layers
 before a Concat write their blocks where the Concat's output has them, and a Slice of whole blocks is an address.
+Channels of zeros that a Pad adds are there already, as far as the last block goes: sums of no weights are zero.
 
 Bytes that the processor writes share no line of its caches with bytes of VTA: flushing it would bring back old
 ones of VTA's.
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 
 from hilt.network.graph import Graph, Node
 from hilt.network.packed_layout import PackedLayout
-from hilt.network.packed_steps import packed_attributes
+from hilt.network.packed_steps import adds_channels, packed_attributes
 
 _LINE = 64
 """The bytes of the longest cache line of a board's cores."""
@@ -34,6 +35,9 @@ class Aliases:
     _moved: set[str] = field(default_factory=set)
     """Tensors that nothing writes: the outputs of nodes that move nothing."""
 
+    def __post_init__(self) -> None:
+        self._producers = self.graph.producer()
+
     def of(self, name: str) -> tuple[str, int]:
         """Return the root of a tensor, and its byte offset there: the root has memory of its own."""
         offset = 0
@@ -44,7 +48,7 @@ class Aliases:
 
     def join(self, node: Node) -> bool:
         """Let a node move nothing, if it can; return whether it does. Nodes come in the graph's order."""
-        join = {"concat": self._concat, "reshape": self._reshape, "slice": self._slice}.get(node.op)
+        join = {"concat": self._concat, "pad": self._pad, "reshape": self._reshape, "slice": self._slice}.get(node.op)
         if join is None or not join(node):
             return False
         self._moved.update(node.outputs)
@@ -61,6 +65,28 @@ class Aliases:
             return False
         self._within[output] = (source, 0)
         return True
+
+    def _pad(self, node: Node) -> bool:
+        source, output = node.inputs[0], node.outputs[0]
+        if not adds_channels(self.graph, node) or self._packed(source) != self._packed(output):
+            return False
+        if not self._ends_in_zeros(source):
+            return False
+        self._within[output] = (source, 0)
+        return True
+
+    def _ends_in_zeros(self, name: str) -> bool:
+        """Return whether the lanes behind a tensor's last channel are surely zero."""
+        maker = self._producers.get(name)
+        if maker is None or name not in self.by_vta:
+            return maker is not None and maker.op == "pad" and adds_channels(self.graph, maker)
+        if maker.op == "max_pool":
+            return self._ends_in_zeros(maker.inputs[0])
+        if maker.op not in ("conv2d", "dense"):
+            return False
+        low, high = maker.attributes["clip"]
+        residual = [*maker.inputs, ""][3]
+        return bool(low <= 0 <= high) and (not residual or self._ends_in_zeros(residual))
 
     def _slice(self, node: Node) -> bool:
         source, output = node.inputs[0], node.outputs[0]

@@ -34,7 +34,8 @@ def packed_attributes(graph: Graph, node: Node, layout: PackedLayout) -> dict[st
 
 def _within_rows(node: Node, attributes: Attributes) -> bool:
     """Return whether a row of the output is computed from the same row of the inputs: then no band needs another."""
-    return node.op in _BY_ROW and 2 not in attributes.get("axes", ())
+    by_row = node.op in _BY_ROW or (node.op == "pad" and "channels" in attributes)
+    return by_row and 2 not in attributes.get("axes", ())
 
 
 def _elementwise(graph: Graph, node: Node, layout: PackedLayout) -> dict[str, Any] | None:
@@ -96,11 +97,21 @@ def _slice(graph: Graph, node: Node, layout: PackedLayout) -> dict[str, Any] | N
 
 
 def _pad(graph: Graph, node: Node, layout: PackedLayout) -> dict[str, Any] | None:
+    channels = [int(graph.tensors[node.inputs[0]].shape[1])]
+    if adds_channels(graph, node):
+        return {**node.attributes, "channels": channels} if _in_lanes(channels, layout) else None
     pads = [int(pad) for pad in node.attributes["pads"]]
-    half = len(pads) // 2
-    if half != 4 or any(pads[axis] or pads[axis + half] for axis in (0, 1)):
+    if len(pads) != 8 or any(pads[axis] for axis in (0, 1, 4, 5)):
         return None
-    return {**node.attributes, "pads": [*pads[:half], 0, 0, *pads[half:], 0, 0]}
+    return {**node.attributes, "pads": [*pads[:4], 0, 0, *pads[4:], 0, 0]}
+
+
+def adds_channels(graph: Graph, node: Node) -> bool:
+    """Return whether a Pad of an image adds channels of zeros behind the others, and nothing else."""
+    pads = [int(pad) for pad in node.attributes["pads"]]
+    if graph.tensors[node.inputs[0]].dtype != "int8" or len(pads) != 8 or node.attributes["value"]:
+        return False
+    return pads.pop(5) > 0 and not any(pads)
 
 
 def _pool(graph: Graph, node: Node, layout: PackedLayout) -> dict[str, Any] | None:

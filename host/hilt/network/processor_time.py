@@ -156,7 +156,7 @@ def _work_of(graph: Graph, manifest: Mapping[str, Any], step: Mapping[str, Any])
             return work
         sizes = {name: manifest["buffers"][buffer]["bytes"] for name, buffer in step["packed"].items()}
         work = packed_work(work, sizes[step["outputs"][0]], sum(sizes.values()))
-        return replace(work, op="lanes") if "channels" in step["attributes"] else work
+        return replace(work, op=f"{node.op} of lanes") if "channels" in step["attributes"] else work
     size = manifest["buffers"][step["buffer"]]["bytes"]
     shape = graph.tensors[step["tensor"]].shape
     if step["kind"] == "pack":

@@ -233,6 +233,12 @@ def test_joins_and_blocks_of_lanes(fours: list[int], lanes: tuple[int, int], see
     made = operators.run("concat", given_, attributes)[0]
     np.testing.assert_array_equal(unpack(made, list(joined.shape)), joined)
     assert assert_native_equals_numpy("concat", given_, attributes)
+    padded: dict[str, Any] = {"pads": [0] * 5 + [4 * len(channels), 0, 0], "value": 0}
+    wanted = operators.run("pad", [parts[0]], padded)[0]
+    padded["channels"] = channels[:1]
+    made = operators.run("pad", given_[:1], padded)[0]
+    np.testing.assert_array_equal(unpack(made, list(wanted.shape)), wanted)
+    assert assert_native_equals_numpy("pad", given_[:1], padded)
     wide, attributes = int8(seed, 2 * batch, 6 * channels[0], 3, 5), {"block": [2, 3], "mode": "DCR"}
     spread = operators.run("depth_to_space", [wide], attributes)[0]
     attributes["channels"] = [6 * channels[0]]

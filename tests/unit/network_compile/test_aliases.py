@@ -1,4 +1,4 @@
-"""Concat and Slice of whole blocks of channels move nothing: tensors lie within others in VTA's memory."""
+"""Concat and Slice of whole blocks of channels move nothing, nor a Pad within one: tensors lie within others."""
 
 from __future__ import annotations
 
@@ -35,6 +35,14 @@ def cut(builder: Builder, name: str, first: int, end: int) -> str:
     attributes = {"starts": [first], "ends": [end], "axes": [1], "steps": [1]}
     return builder.add_node(
         f"cut{len(builder.nodes)}", "slice", [name], (images, end - first, height, width), attributes
+    )
+
+
+def padded(builder: Builder, name: str, more: int, value: int = 0) -> str:
+    images, channels, height, width = builder.tensors[name].shape
+    attributes = {"pads": [0, 0, 0, 0, 0, more, 0, 0], "value": value}
+    return builder.add_node(
+        f"pad{len(builder.nodes)}", "pad", [name], (images, channels + more, height, width), attributes
     )
 
 
@@ -164,3 +172,25 @@ def test_a_tensor_within_a_buffer_of_no_lanes_is_refused() -> None:
     buffers[within["within"]] = {**whole, "shape": [*whole["shape"][:4], 0, 0]}  # it comes behind the tensor
     with pytest.raises(BundleError, match="has shape"):
         read_bundle(parts.file(), "m")
+
+
+def test_channels_of_zeros_are_there_as_far_as_the_last_block_goes() -> None:
+    """BlazeFace's residuals: 22 channels become 26 and 30, a maximum between, and more than the block has."""
+    builder = Builder((1, 16, 8, 8))
+    first = builder.conv("x", 22)
+    second = builder.conv(first, 26, residual=padded(builder, first, 4))
+    attributes = {"kernel": [2, 2], "strides": [2, 2], "pads": [0, 0, 0, 0]}
+    least = builder.add_node("least", "max_pool", [second], (1, 26, 4, 4), attributes)
+    third = builder.conv(second, 30, stride=2, residual=padded(builder, least, 4))
+    graph = builder.graph(builder.conv(third, 48, residual=padded(builder, third, 18)))
+    steps = [step["name"] for step in compiled(graph).manifest["steps"] if step["kind"] == "cpu"]
+    assert steps == [graph.nodes[-2].name]
+
+
+@pytest.mark.parametrize("changes", [{"clip": [3, 90]}, {"residual": "x", "clip": [-128, 127]}, {"value": 1}])
+def test_lanes_that_may_be_no_zeros_are_written(changes: dict[str, Any]) -> None:
+    builder = Builder((1, 24, 5, 6))
+    value = changes.pop("value", 0)
+    first = builder.conv("x", 24, **changes)
+    graph = builder.graph(builder.conv(first, 28, residual=padded(builder, first, 4, value)))
+    assert "cpu" in [step["kind"] for step in compiled(graph).manifest["steps"]]

@@ -145,6 +145,29 @@ def test_pads_are_of_rows_and_columns(pads: list[int], found: list[int] | None) 
     assert asked("pad", {"a": IMAGE}, (1, 32, 10, 14), {"value": 7, "pads": pads}) == wanted
 
 
+@pytest.mark.parametrize(
+    ("channels", "pads", "value", "taken"),
+    [
+        (24, [0, 0, 0, 0, 0, 4, 0, 0], 0, True),
+        (32, [0, 0, 0, 0, 0, 1, 0, 0], 0, True),
+        (24, [0, 0, 0, 0, 0, 4, 0, 0], 1, False),
+        (22, [0, 0, 0, 0, 0, 4, 0, 0], 0, False),
+        (24, [0, 0, 0, 0, 0, 4, 1, 0], 0, False),
+        (24, [0, 0, 0, 0, 0, 4, -1, 0], 0, False),
+        (24, [0, 4, 0, 0, 0, 4, 0, 0], 0, False),
+        (24, [0, 0, 0, 0, 1, 4, 0, 0], 0, False),
+    ],
+)
+def test_channels_of_zeros_come_behind_words_of_lanes(
+    channels: int, pads: list[int], value: int, taken: bool
+) -> None:
+    made = tuple(size + pads[axis] + pads[axis + 4] for axis, size in enumerate((1, channels, 6, 8)))
+    attributes = {"value": value, "pads": pads}
+    wanted = {**attributes, "channels": [channels]} if taken else None
+    for bands in (False, True):
+        assert asked("pad", {"a": (1, channels, 6, 8)}, made, attributes, bands=bands) == wanted
+
+
 def test_pools_have_pixels_and_upsampling_any() -> None:
     for op in ("max_pool", "average_pool", "global_average_pool", "upsample"):
         assert asked(op, {"a": IMAGE}, IMAGE, {"k": 1}) == {"k": 1}
