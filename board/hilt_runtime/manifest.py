@@ -31,6 +31,7 @@ PACKED = frozenset(
         "max_pool",
         "multiply",
         "pad",
+        "prelu",
         "slice",
         "table",
         "upsample",

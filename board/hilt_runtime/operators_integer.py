@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
@@ -103,6 +104,19 @@ def pixel_table(inputs: Inputs, attributes: Attributes) -> Any:
     along = [1] * data.ndim
     along[attributes["axis"]] = len(entries)
     return entries.reshape(-1).take(data + 256 * np.arange(len(entries)).reshape(along))
+
+
+def prelu(inputs: Inputs, attributes: Attributes) -> Any:
+    """Multiply by a channel's factor of 2^-15: that of data from 0 on, or that of others. Packed tensors too."""
+    data, factors = _required(inputs, 0), _required(inputs, 1)
+    along = [2, data.shape[1], *[1] * (data.ndim - 2)]
+    if data.ndim == 6:
+        along[5] = data.shape[5]
+    whole = np.zeros((2, math.prod(along[1:])), np.int32)
+    whole[:, : factors.shape[1]] = factors
+    positive, negative = whole.reshape(along)
+    products = (data.astype(np.int32) << attributes["left"]) * np.where(data < 0, negative, positive)
+    return np.clip((products + (1 << 14)) >> 15, -128, 127).astype(np.int8)
 
 
 def upsample(inputs: Inputs, attributes: Attributes) -> Any:
@@ -330,6 +344,7 @@ OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {
     "slice": cut,
     "softmax": softmax,
     "pixel_table": pixel_table,
+    "prelu": prelu,
     "table": table,
     "transpose": transpose,
     "upsample": upsample,

@@ -1,4 +1,4 @@
-"""Concat, Pad and DepthToSpace on tensors in VTA's layout whose channels are no whole blocks: (N, C, H, W, batch, block).
+"""Concat, Pad and DepthToSpace in VTA's layout (N, C, H, W, batch, block), of channels that are no whole blocks.
 
 `channels` names the channels of each input; lanes behind the last channel become zero.
 """

@@ -46,6 +46,8 @@ OPERATORS: dict[str, tuple[str, list[Any], Mapping[str, Any], int]] = {
     "dequantize": ("dequantize", [int8(100352)], {"scale": 2.0**-5}, 100352),
     "table": ("table", [IMAGE, int8(256)], {}, IMAGE.size),
     "pixel_table": ("pixel_table", [int8(1, 224, 224, 3).view(np.uint8), int8(3, 256)], {"axis": 3}, 150528),
+    "prelu": ("prelu", [int8(1, 16, 56, 56), np.full((2, 16), 20000, np.int16)], {"left": 1}, 16 * 56 * 56),
+    "prelu packed": ("prelu", [int8(1, 1, 56, 56, 1, 16), np.full((2, 16), 9000, np.int16)], {"left": 1}, 50176),
     "pixel_table of planes": ("pixel_table", [int8(1, 3, 224, 224).view(np.uint8), int8(3, 256)], {"axis": 1}, 150528),
     "add": ("add", [IMAGE, IMAGE], {"left_shifts": [1, 0], **_CLIP}, IMAGE.size),
     "multiply": ("multiply", [IMAGE, GATE], _CLIP, IMAGE.size),

@@ -43,6 +43,25 @@ def _pixel_table(builder: Builder, inputs: Inputs, attributes: Attributes) -> Li
     return [out]
 
 
+def _prelu(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
+    data, factors = inputs[0], inputs[1]
+    _int8(data)
+    if not builder.is_constant(factors):
+        raise NotNativeError("factors that are computed")
+    if data.ndim < 2 or factors.dtype != np.int16 or factors.ndim != 2 or len(factors) != 2 or not data.size:
+        raise NotNativeError("factors other than two int16 a channel")
+    outer, groups, *pixels = data.shape
+    lanes = pixels.pop() if data.ndim == 6 else 1
+    if not 0 <= groups * lanes - factors.shape[1] < lanes:
+        raise NotNativeError("factors other than two int16 a channel")
+    whole = np.zeros((2, groups * lanes), np.int16)
+    whole[:, : factors.shape[1]] = factors
+    grouped = builder.constant(np.ascontiguousarray(whole.reshape(2, groups, lanes).transpose(1, 0, 2)))
+    out = builder.new(data.shape, np.int8)
+    builder.step("prelu", [data, grouped, out], [outer, groups, math.prod(pixels), lanes, attributes["left"]])
+    return [out]
+
+
 def _quantize(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
     data, scale = inputs[0], float(np.float32(attributes["scale"]))
     if data.dtype != np.float32 or not scale > 0:
@@ -239,6 +258,7 @@ PLANS: Dict[str, Callable[[Builder, Inputs, Attributes], List[Any]]] = {
     "max_pool": _pool("max_pool"),
     "multiply": _pair("multiply"),
     "pixel_table": _pixel_table,
+    "prelu": _prelu,
     "quantize": _quantize,
     "softmax": _softmax,
     "table": _table,

@@ -5,6 +5,7 @@ A kernel's splitter cuts the outermost loop of the kernel. A loop that it cannot
 
 from __future__ import annotations
 
+import math
 from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple
 
 LEAST = 32768
@@ -12,7 +13,7 @@ LEAST = 32768
 AWAKE_MICROSECONDS = 200
 """A helper watches for the next step's pieces so long before it sleeps: steps follow one another at once."""
 _INSTRUCTIONS = {
-    **dict.fromkeys(("copy", "pack", "unpack", "fold", "global_average_pool"), 1),
+    **dict.fromkeys(("copy", "pack", "unpack", "fold", "global_average_pool", "prelu"), 1),
     **dict.fromkeys(("dequantize", "multiply", "table_float", "binary", "take"), 2),
     **dict.fromkeys(("table", "pixel_table", "quantize", "add", "conv", "matmul", "pool_packed", "reduce"), 4),
     **dict.fromkeys(("argmax", "blend"), 6),
@@ -194,6 +195,19 @@ def _packing(plain: int) -> Splitter:
     return cut
 
 
+def _lanes(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
+    """Cut a PRelu by images, groups of channels, or pixels: the first of its numbers that is above 1."""
+    data, factors, target = arrays
+    axis = next((place for place in range(3) if numbers[place] > 1), 0)
+    inner = math.prod(int(number) for number in numbers[axis + 1 : 4])
+    made: List[Piece] = []
+    for first, last in ranges(int(numbers[axis]), pieces):
+        own = _flat(factors, 2 * first * int(numbers[3]), 2 * last * int(numbers[3])) if axis == 1 else factors
+        parts = [_flat(data, first * inner, last * inner), own, _flat(target, first * inner, last * inner)]
+        made.append((parts, [*numbers[:axis], last - first, *numbers[axis + 1 :]]))
+    return made
+
+
 def _softmax(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
     """Cut a softmax by lines: along the axes before its own, else along those behind, its fifth and sixth number."""
     if numbers[1] >= pieces:
@@ -236,6 +250,7 @@ _SPLITTERS: Dict[str, Splitter] = {
     "binary": _broadcast(1),
     **dict.fromkeys(("max_pool", "average_pool", "global_average_pool", "pool_packed", "pool", "blend"), _outermost(0)),
     "pixel_table": _outermost(0),
+    "prelu": _lanes,
     **dict.fromkeys(("reduce", "argmax"), _outermost(1)),
     **dict.fromkeys(("softmax", "softmax_int8"), _softmax),
     "counted_sum": _groups,

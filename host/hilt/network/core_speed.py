@@ -119,6 +119,8 @@ _PER_ELEMENT: Mapping[str, tuple[float, float]] = {
     "fold floats last": (0.56, 0.61),
     "table": (3.44, 0.88),
     "pixel_table": (5.0, 1.06),
+    "prelu": (1.35, 1.27),
+    "prelu packed": (1.2, 1.13),
     "add": (2.01, 1.75),
     "multiply": (1.4, 1.21),
     "max_pool": (12.4, 10.1),

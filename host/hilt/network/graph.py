@@ -48,6 +48,10 @@ OPERATORS: Mapping[str, str] = {
         "uint8 or int8 data, table (C, 256) int8. Attribute axis: out = table[c, data mod 256] with c the place along "
         "the axis; a table of one row is that of all places"
     ),
+    "prelu": (
+        "int8 (N, C, ...), factors (2, C) int16, those of data from 0 on first. Attribute left: "
+        "out = clip(rounded((data << left) * factor, 15))"
+    ),
     "concat": "int8 tensors of one scale. Attribute axis",
     "reshape": "Attribute shape",
     "transpose": "Attribute perm",

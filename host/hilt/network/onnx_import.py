@@ -19,7 +19,7 @@ from hilt.network.import_layers import IntegerNode, LayerMatcher
 from hilt.network.integer_forms import with_integer_forms
 from hilt.network.joined_order import with_whole_blocks_first
 from hilt.network.onnx_graph import CONSTANT_DOMAIN, OnnxError, OnnxGraph, OnnxNode, free_name
-from hilt.network.onnx_pixels import channels_of, pixels_of
+from hilt.network.onnx_pixels import channels_of, factors_of, pixels_of
 from hilt.network.onnx_recurrence import int8_weights
 from hilt.network.onnx_refusals import require_computable
 from hilt.network.onnx_simplify import fixed_model, read_fixed
@@ -36,6 +36,8 @@ _REASONS = {
     "softmax": "it leaves the integers",
     "transpose": "it only moves data",
 }
+_PACKED_RANK = 6
+"""The axes of a tensor in VTA's layout: an operator tells it by them."""
 _TURNS = frozenset(("Concat", "DepthToSpace", "Pad", "Slice", "Transpose"))
 """Moves that cost the processor something."""
 
@@ -162,8 +164,13 @@ class _Importer:
         leaf = None if found is None else self._view.activation(found.source)
         if found is None or leaf is None:
             return None
+        names = [*found.nodes]
+        if found.axis == 1 and 2 <= len(found.perm) < _PACKED_RANK and (factors := factors_of(found.values / scale)):
+            reason = "each of its channels has factors of its own"
+            kept = {1: ("factors", factors.steps)}
+            return IntegerNode("prelu", names[-1], [leaf.name], {"left": factors.left}, names, kept, reason)
         entries, reason = int8_steps(found.values, scale), "each of its channels has a table of its own"
-        constants, names = {1: ("table", entries)}, [*found.nodes]
+        constants = {1: ("table", entries)}
         return IntegerNode("pixel_table", names[-1], [leaf.name], {"axis": found.axis}, names, constants, reason)
 
     def _is_turned(self, name: str, exponent: int) -> bool:

@@ -19,6 +19,9 @@ from hilt_runtime import operators
 
 _VALUES = 256
 _BYTES = np.arange(_VALUES, dtype=np.uint8)
+_MOST_FACTOR = (1 << 15) - 1
+_MOST_LEFT = 4
+"""Factors of more than 2^4 have steps of 2^-10 and more, in which 128 is an eighth of a step off."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,33 @@ def channels_of(
     (axis,) = places
     values = _evaluated(graph, nodes, name, axis, order, steps)
     return None if values is None else Pixels(name, axis, tuple(order), values, tuple(node.name for node in nodes))
+
+
+@dataclass(frozen=True)
+class Factors:
+    """The two factors of each channel that a PRelu multiplies int8 by: (2, C) in steps of 2^(left - 15)."""
+
+    steps: NDArray[np.int16]
+    left: int
+
+
+def factors_of(values: NDArray[np.float32]) -> Factors | None:
+    """Return the factors whose multiples each channel's values (C, 256) are; None of others, and of large ones.
+
+    Values are in steps of int8 and in the order of uint8: the first half is of 0 to 127.
+    """
+    if not np.isfinite(values).all():
+        return None
+    positive, negative = values[:, 127].astype(np.float64) / 127, values[:, 128].astype(np.float64) / -128
+    whole = np.where(_BYTES < 128, positive[:, None], negative[:, None]) * _BYTES.view(np.int8)
+    largest = max(float(np.abs(positive).max()), float(np.abs(negative).max()))
+    if not np.allclose(values, whole, rtol=1e-5, atol=1e-5 * largest):
+        return None
+    left = next((left for left in range(_MOST_LEFT + 1) if largest * 2 ** (15 - left) <= _MOST_FACTOR), None)
+    if left is None:
+        return None
+    steps = np.rint(np.stack([positive, negative]) * 2.0 ** (15 - left)).astype(np.int16)
+    return Factors(steps, left)
 
 
 def _chain(graph: OnnxGraph, name: str, producers: Mapping[str, OnnxNode]) -> list[OnnxNode]:

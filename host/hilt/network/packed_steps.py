@@ -114,6 +114,10 @@ def adds_channels(graph: Graph, node: Node) -> bool:
     return pads.pop(5) > 0 and not any(pads)
 
 
+def _prelu(graph: Graph, node: Node, layout: PackedLayout) -> dict[str, Any] | None:
+    return dict(node.attributes)
+
+
 def _pool(graph: Graph, node: Node, layout: PackedLayout) -> dict[str, Any] | None:
     return dict(node.attributes) if len(graph.tensors[node.inputs[0]].shape) == 4 else None
 
@@ -131,10 +135,11 @@ _FORMS: Mapping[str, Callable[[Graph, Node, PackedLayout], dict[str, Any] | None
     "max_pool": _pool,
     "multiply": _elementwise,
     "pad": _pad,
+    "prelu": _prelu,
     "slice": _slice,
     "table": _table,
     "upsample": _upsample,
 }
-_BY_ROW = frozenset(("add", "concat", "multiply", "slice", "table"))
+_BY_ROW = frozenset(("add", "concat", "multiply", "prelu", "slice", "table"))
 OPERATORS = frozenset(_FORMS)
 """The operators with a packed form; hilt_runtime.manifest has the same."""

@@ -222,6 +222,16 @@ def _pixel_table(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
     return found
 
 
+def _prelu(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
+    data, factors = _data(inputs).astype(np.int64), _data(inputs, 1).astype(np.int64)
+    made = np.empty(data.shape, np.int8)
+    for channel in range(data.shape[1]):
+        values = data[:, channel] << attributes["left"]
+        products = values * factors[(values < 0).astype(np.int64), channel]
+        made[:, channel] = np.clip(np.floor(products / 2**15 + 0.5), -128, 127)
+    return made
+
+
 def _concat(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
     axis = attributes["axis"]
     parts = [part for part in inputs if part is not None]
@@ -345,6 +355,7 @@ _OPERATORS: dict[str, Callable[[Inputs, Mapping[str, Any]], Array]] = {
     "slice": _slice,
     "softmax": _softmax,
     "pixel_table": _pixel_table,
+    "prelu": _prelu,
     "table": _table,
     "transpose": _transpose,
     "upsample": _upsample,

@@ -143,6 +143,12 @@ def test_moving_operators_agree() -> None:
     both("pixel_table", [pixels.transpose(0, 2, 3, 1).copy(), tables], {"axis": 3})
     both("pixel_table", [pixels, tables[:1]], {"axis": 0})
     assert np.array_equal(both("pixel_table", [pixels.view(np.int8), tables], {"axis": 1}), looked_up)
+    every = np.tile(np.arange(-128, 128).astype(np.int8), (2, 8, 1))
+    factors = np.concatenate([random.integers(-32767, 32768, (2, 6)), [[32767, -32767], [-32767, 0]]], axis=1)
+    for left in range(9):
+        made = both("prelu", [every, factors.astype(np.int16)], {"left": left})
+        exact = every * np.where(every < 0, factors[1, :, None], factors[0, :, None]) * 2.0 ** (left - 15)
+        assert np.array_equal(made, np.clip(np.floor(exact + 0.5), -128, 127))
     both("concat", [data, int8(random, 2, 1, 3, 5), data], {"axis": 1})
     both("reshape", [data], {"shape": [2, -1]})
     both("transpose", [data], {"perm": [0, 3, 1, 2]})

@@ -158,9 +158,7 @@ def test_pads_are_of_rows_and_columns(pads: list[int], found: list[int] | None) 
         (24, [0, 0, 0, 0, 1, 4, 0, 0], 0, False),
     ],
 )
-def test_channels_of_zeros_come_behind_words_of_lanes(
-    channels: int, pads: list[int], value: int, taken: bool
-) -> None:
+def test_channels_of_zeros_come_behind_words_of_lanes(channels: int, pads: list[int], value: int, taken: bool) -> None:
     made = tuple(size + pads[axis] + pads[axis + 4] for axis, size in enumerate((1, channels, 6, 8)))
     attributes = {"value": value, "pads": pads}
     wanted = {**attributes, "channels": [channels]} if taken else None
