@@ -8,7 +8,7 @@ from pathlib import Path
 from unittest import mock
 
 from cocotb_tools.check_results import get_results
-from cocotb_tools.runner import Runner, get_runner
+from cocotb_tools.runner import Verilator
 
 from hilt import paths
 from hilt.simulator import toolchain
@@ -18,19 +18,28 @@ HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[2]
 
 
+class _Verilator(Verilator):  # type: ignore[misc]
+    """cocotb's runner, which makes all signals public: twice the code, and each is kept whether it is read or not."""
+
+    def _build_command(self) -> list[list[str]]:
+        commands: list[list[str]] = super()._build_command()
+        return [[word for word in command if word != "--public-flat-rw"] for command in commands]
+
+
 class Simulation:
     """Two accelerators in their benches. Warm, construction is a check that nothing has changed."""
 
     def __init__(self) -> None:
         self._folder = paths.cache() / "cocotb" / TOP
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._runner: Runner = get_runner("verilator")
+        self._runner = _Verilator()
         rtl = paths.hls_directory() / "rtl"
         listed = [line for line in (rtl / "vta.f").read_text().splitlines() if line and not line.startswith("//")]
         with (self._folder / "lock").open("w") as lock, mock.patch.dict(os.environ, _tools()):
             fcntl.flock(lock, fcntl.LOCK_EX)
             self._runner.build(
                 sources=[
+                    HERE / "public.vlt",
                     *(rtl / name for name in listed),
                     HERE / "axi_rules.sv",
                     HERE / "axi_bench.sv",
