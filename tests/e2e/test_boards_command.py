@@ -119,7 +119,7 @@ def test_a_release_ends_the_lease_of_a_process_that_has_ended_and_of_no_other(
 ) -> None:
     assert hilt(["boards", "release", "virtual:pynq"]) == 0
     assert capsys.readouterr().out == "virtual:pynq is free: it was not quarantined, and nothing held it\n"
-    target = VirtualTarget("virtual:pynq")
+    target = VirtualTarget("virtual:pynq", form="golden")
     another = f"hilt of ann@{socket.gethostname()}, process {os.getppid()}"
     with AgentConnection.open(target.endpoint(), another, Deadline(60)) as alive:
         assert hilt(["boards", "release", "virtual:pynq"]) == 3
