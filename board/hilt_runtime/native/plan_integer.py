@@ -230,7 +230,7 @@ def _require_matrices(data: Any, lines: Any) -> None:
 
 
 def _upsample(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
-    """Copy rows once for each row that they become, each with its columns repeated."""
+    """Copy each row with its columns repeated, and what was made once for each further row."""
     data = inputs[0]
     images, channels, height, width, *lanes = data.shape
     high, wide = attributes["factors"]
@@ -239,11 +239,15 @@ def _upsample(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[
     out = builder.new((images, channels, height * high, width * wide, *lanes), data.dtype)
     inner = int(np.prod(lanes, dtype=np.int64))
     planes, line = images * channels, width * wide * inner
-    reads = [height * width * inner, width * inner, inner, 1]
-    for row in range(high):
-        for column in range(wide):
-            writes = [height * high * line, high * line, wide * inner, 1]
-            copy(builder, data, out, [planes, height, width, inner], (0, reads), (row * line + column * inner, writes))
+    rows, made = [height * width * inner, width * inner], [height * high * line, high * line]
+    pairs = inner == 1 and wide == 2
+    if pairs:  # both are read from one place
+        copy(builder, data, out, [planes, height, width, 2], (0, [*rows, 1, 0]), (0, [*made, 2, 1]))
+    for column in range(0 if pairs else wide):
+        places = (0, [*rows, inner, 1]), (column * inner, [*made, wide * inner, 1])
+        copy(builder, data, out, [planes, height, width, inner], *places)
+    for row in range(1, high):
+        copy(builder, out, out, [planes, height, line], (0, [*made, 1]), (row * line, [*made, 1]))
     return [out]
 
 

@@ -130,7 +130,9 @@ _PER_ELEMENT: Mapping[str, tuple[float, float]] = {
     "global_average_pool packed": (1.82, 0.68),
     "max_pool packed": (1.33, 1.18),
     "multiply packed": (1.13, 0.94),
-    "upsample": (3.53, 2.26),
+    "upsample": (4.1, 2.16),
+    "upsample of pairs": (1.37, 0.91),
+    "upsample packed": (1.91, 1.22),
     "concat of lanes": (1.18, 0.37),
     "depth_to_space of lanes": (1.88, 0.73),
     "pad of lanes": (0.8, 0.26),
@@ -235,7 +237,8 @@ def _form(graph: Graph, node: Node, shapes: Sequence[tuple[int, ...]]) -> str:
         return "Where by one"
     if node.op in ("MatMul", "Gemm") and shapes and shapes[0][-2:-1] in ((), (1,)):
         return f"{node.op} of a row"
-    return "depth_to_space of pairs" if node.op == "depth_to_space" and node.attributes["block"][1] == 2 else node.op
+    wide = {"depth_to_space": "block", "upsample": "factors"}.get(node.op)
+    return f"{node.op} of pairs" if wide and node.attributes[wide][1] == 2 else node.op
 
 
 def _elements(node: Node, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
@@ -369,7 +372,8 @@ def packed_work(work: StepWork, elements: int, packed_bytes: int) -> StepWork:
     """
     if work.op in _REDUCED:
         return replace(work, op=f"{work.op} packed", bytes=0, contiguous_bytes=packed_bytes)
-    op = f"{work.op} packed" if f"{work.op} packed" in _PER_ELEMENT else work.op
+    op = work.op.removesuffix(" of pairs")
+    op = f"{op} packed" if f"{op} packed" in _PER_ELEMENT else op
     return replace(work, op=op, elements=elements, bytes=0, contiguous_bytes=packed_bytes)
 
 

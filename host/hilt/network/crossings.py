@@ -9,7 +9,11 @@ from hilt.network.core_speed import StepWork, node_work, pack_work, packed_work,
 from hilt.network.graph import Graph, Node
 from hilt.network.layer_forms import TiledLayer, VtaLayer
 from hilt.network.packed_layout import PackedLayout
+from hilt.network.packed_steps import OPERATORS
 from hilt.network.processor import ProcessorSpeed
+
+_TAKE_PACKED = OPERATORS | {"conv2d", "dense", "reshape"}
+"""Operators that may run on VTA, or on its buffers."""
 
 
 def crossing_seconds(
@@ -24,7 +28,7 @@ def crossing_seconds(
     """Return the seconds that a node costs more on VTA, and more on the processor.
 
     `packed` are the tensors that are in VTA's layout alone, `written` those that are in both. VTA is taken to read what
-    the node makes, unless it is an output of the network.
+    the node makes, if anything can that reads it.
     """
     tensors = [graph.tensors[name] for name in dict.fromkeys(node.inputs) if name in graph.tensors]
     if isinstance(layer, VtaLayer) and layer.fold is not None:
@@ -34,7 +38,7 @@ def crossing_seconds(
         on_vta = sum(speed.seconds(layout_work(each.shape, layout)) for each in plain)
     beside = sum(speed.seconds(plain_work(each.shape, layout)) for each in tensors if each.name in packed)
     output = graph.tensors[node.outputs[0]]
-    if output.name in graph.outputs:
+    if _is_read_plain(graph, output.name):
         on_vta += speed.seconds(plain_work(output.shape, layout))
     else:
         beside += speed.seconds(layout_work(output.shape, layout)) + speed.start_seconds
@@ -53,11 +57,16 @@ def packed_seconds(
     made = layout.bytes(output.shape)
     moved = made + sum(layout.bytes(each.shape) for each in tensors)
     crossings = sum(speed.seconds(layout_work(each.shape, layout)) for each in tensors if each.name not in there)
-    if output.name in graph.outputs:
+    if _is_read_plain(graph, output.name):
         crossings += speed.seconds(plain_work(output.shape, layout))
     else:
         crossings += speed.start_seconds
     return speed.seconds(packed_work(node_work(graph, node), made, moved)), crossings
+
+
+def _is_read_plain(graph: Graph, name: str) -> bool:
+    """Return whether a tensor is an output of the network, or none of its readers takes it in VTA's layout."""
+    return name in graph.outputs or not any(name in node.inputs and node.op in _TAKE_PACKED for node in graph.nodes)
 
 
 def layout_work(shape: Sequence[int], layout: PackedLayout) -> StepWork:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -121,14 +121,11 @@ class LayerMatcher:
             int8_of: Gives the int8 tensor of each computed input.
         """
         node = self._view.producers.get(name)
-        if node is None or node.domain or node.op not in _MOVES or node.op == "MaxPool":
+        if node is None or node.domain or node.op == "MaxPool":
             return None
-        shape = self._graph.shape(node.inputs[0])
         sources = self._graph.computed_inputs(node)
-        constant_part = node.op == "Concat" and len(sources) != len(node.inputs)
-        if constant_part or _MOVES[node.op][1](self, node, shape) is None:
-            return None
-        return self._moved(node, [int8_of(source) for source in sources])
+        made = self._moved(node, sources)
+        return None if made is None else replace(made, inputs=[int8_of(source) for source in sources])
 
     def _int8_inputs(self, node: OnnxNode, exponent: int) -> list[str]:
         """Return the computed inputs of a node as int8 tensors; none unless all have the scale 2^-exponent."""
@@ -358,6 +355,9 @@ class LayerMatcher:
         )
 
     def _moved(self, node: OnnxNode, inputs: list[str]) -> IntegerNode | None:
+        if node.op == "Expand" and self._is_constant(node.inputs[1]):
+            constants = {1: ("shape", self._graph.constants[node.inputs[1]])}
+            return IntegerNode("Expand", node.name, inputs, {}, [node.name], constants, _MOVES_DATA)
         if node.op == "Resize":
             nearest = node.attributes.get("mode", "nearest") == "nearest"
             return self._resize(node, inputs) if nearest else None

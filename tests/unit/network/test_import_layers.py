@@ -273,6 +273,7 @@ MOVES: dict[str, tuple[str, Case]] = {
         "Pad",
         Case("Pad", {"mode": "reflect"}, data=((IMAGE, 2),), constants=(np.array([0, 0, 1, 2, 0, 0, 0, 3]),)),
     ),
+    "expand": ("Expand", Case("Expand", data=(((1, 4, 1, 3), 2),), constants=(np.array([2, 4, 5, 3]),))),
     "twice as high": (
         "upsample",
         Case(
@@ -300,6 +301,35 @@ def test_data_are_moved_as_they_are(name: str) -> None:
     assert operators(graph) == [op] and steps == 0.0
     (node,) = (node for node in graph.nodes if node.op == op)
     assert graph.tensors[node.outputs[0]].dtype == "int8" and node.source == ("operator",)
+
+
+@pytest.mark.parametrize(
+    ("op", "attributes", "constants", "made"),
+    [
+        ("Pad", {"mode": "reflect"}, [np.array([0, 0, 1, 1, 0, 0, 2, 1])], "Pad"),
+        ("Resize", {"mode": "nearest"}, [None, np.array([1, 1, 2, 2], np.float32)], "upsample"),
+        ("Resize", {"mode": "nearest"}, [None, np.array([1, 1, 1.5, 2], np.float32)], "Resize"),
+        ("Expand", {}, [np.array([3, 4, 8, 8])], "Expand"),
+    ],
+)
+def test_floats_become_int8_before_they_are_repeated(
+    op: str, attributes: dict[str, Any], constants: list[Any], made: str
+) -> None:
+    names = [f"c{place}" if each is not None else "" for place, each in enumerate(constants)]
+    nodes = [
+        helper.make_node("InstanceNormalization", ["x", "g", "g"], ["n"]),
+        helper.make_node(op, ["n", *names], ["m"], **attributes),
+        helper.make_node("QuantizeLinear", ["m", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"]),
+    ]
+    known = {name: each for name, each in zip(names, constants, strict=True) if name}
+    known |= {"g": np.ones(4, np.float32), "s": np.array(0.0625, np.float32), "z": np.array(0, np.int8)}
+    proto = model_of(nodes, {"x": (1, 4, 8, 8)}, known)
+    graph = import_proto(proto, "test")
+    assert [node.op for node in graph.nodes] == ["InstanceNormalization", "quantize", made, "dequantize"]
+    feeds = {"x": np.random.default_rng(1).normal(size=(1, 4, 8, 8)).astype(np.float32)}
+    (wanted,) = run_float(proto, feeds)
+    assert np.abs(evaluate(graph, feeds)[graph.outputs[0]] - wanted).max() <= 0.0625
 
 
 @pytest.mark.parametrize("name", ["concat", "transpose", "largest", "pad"])
