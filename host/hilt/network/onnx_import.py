@@ -174,7 +174,7 @@ class _Importer:
         return IntegerNode("pixel_table", names[-1], [leaf.name], {"axis": found.axis}, names, constants, reason)
 
     def _is_turned(self, name: str, exponent: int) -> bool:
-        """Tell whether floats are turned, joined, cut, padded or repeated, and only int8 of a scale follows: int8 moves less.
+        """Tell whether floats are moved or repeated, and only int8 of a scale follows: int8 moves less.
 
         Cuts of a tensor that is more than twice as large are left, for all of it would be quantised.
         """

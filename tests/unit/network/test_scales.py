@@ -13,7 +13,7 @@ from hilt.network.onnx_graph import OnnxGraph
 from hilt.network.quantize.qdq import Scales, write_qdq
 from hilt.network.quantize.regions import Regions, find_regions
 from hilt.network.quantize.scales import ScaleSearch, is_gain, layer_macs, make_feasible
-from hilt.network.quantize.statistics import signal_to_noise
+from hilt.network.quantize.statistics import Reference, signal_to_noise
 
 from .models import canonical, model_of, samples_for
 
@@ -152,3 +152,19 @@ def test_searches_of_one_model_are_compared_on_the_same_samples_with_noise() -> 
     assert second.measure_shaken(scales) == first.measure_shaken(scales)
     plain = [first.measure(scales), first.measure_shaken(scales)]
     assert plain[0] != plain[1], "the copies count"
+
+
+def test_decibels_are_those_of_the_mean_of_relative_errors() -> None:
+    random = np.random.default_rng(0)
+    wanted = {name: random.normal(size=size).astype(np.float32) for name, size in (("a", (2, 3)), ("b", 50), ("c", 0))}
+    given = {name: (each * 1.1 + 0.01).astype(np.float32) for name, each in wanted.items()}
+
+    def error(name: str) -> float:
+        exact = wanted[name].astype(np.float64)
+        return float(np.mean((exact - given[name]) ** 2) / np.mean(exact**2))
+
+    groups = [["a"], ["a", "b", "c"], ["c"]]
+    errors = [error("a"), (error("a") + error("b")) / 3, 1e-30]
+    assert Reference(wanted, groups).decibels(given) == pytest.approx([-10 * np.log10(each) for each in errors])
+    given["a"] = np.full((2, 3), np.inf, np.float32)
+    assert Reference(wanted, groups).decibels(given)[::2] == pytest.approx([-300.0, 300.0])

@@ -15,12 +15,7 @@ from hilt.network.onnx_graph import OnnxGraph
 from hilt.network.qdq_view import offset_steps
 from hilt.network.quantize.qdq import ScaleNames, Scales, write_simulation
 from hilt.network.quantize.regions import LayerRegion, Regions
-from hilt.network.quantize.statistics import (
-    TensorStatistics,
-    best_exponent,
-    best_weight_exponents,
-    signal_to_noise,
-)
+from hilt.network.quantize.statistics import Reference, TensorStatistics, best_exponent, best_weight_exponents
 
 _LARGEST_SHIFT = 31
 _LARGEST_RESIDUAL_SHIFT = 20
@@ -202,7 +197,7 @@ class ScaleSearch:
     def _sets_of(self, samples: HeldOut, model: OnnxGraph) -> _Sets:
         copies = int(np.clip(_SHAKEN_MACS / max(self._macs, 1), 0, _MOST_COPIES)) if samples.unseen else 0
         count = int(np.clip(_SAMPLE_MACS / max(self._macs, 1), _FEWEST_SAMPLES, _MOST_SAMPLES))
-        return _Sets.of(samples, count, copies, Runner(model, self._measured))
+        return _Sets.of(samples, count, copies, Runner(model, self._measured), self._places)
 
     def _weights_by(self, scales: Scales) -> Floats:
         """Return how much each place counts, by the spread of its decibels with some scales."""
@@ -240,10 +235,8 @@ class ScaleSearch:
         feeds = self._names.feeds(scales)
         if not samples.feeds:
             return np.zeros((0, len(self._places)))
-        ratios = [
-            [signal_to_noise({name: wanted[name] for name in names}, given) for names in self._places]
-            for wanted, given in zip(samples.wanted, self._runner.over(samples.feeds, feeds), strict=True)
-        ]
+        made = self._runner.over(samples.feeds, feeds)
+        ratios = [wanted.decibels(given) for wanted, given in zip(samples.wanted, made, strict=True)]
         return np.array(ratios) * self._weights
 
     def improve(self, scales: Scales, on_step: Callable[[int, int], None] | None = None) -> Scales:
@@ -330,12 +323,12 @@ class _Set:
     """Samples, and the float model's tensors on each."""
 
     feeds: tuple[Feeds, ...]
-    wanted: tuple[Feeds, ...]
+    wanted: tuple[Reference, ...]
 
     @classmethod
-    def of(cls, feeds: tuple[Feeds, ...], runner: Runner) -> _Set:
+    def of(cls, feeds: tuple[Feeds, ...], runner: Runner, places: list[list[str]]) -> _Set:
         wanted = ({name: array.astype(np.float32) for name, array in made.items()} for made in runner.over(feeds))
-        return cls(feeds, tuple(wanted))
+        return cls(feeds, tuple(Reference(made, places) for made in wanted))
 
 
 @dataclass(frozen=True)
@@ -365,13 +358,13 @@ class _Sets:
         return sum(len(part.feeds) for part in self.parts[:3])
 
     @classmethod
-    def of(cls, samples: HeldOut, count: int, copies: int, runner: Runner) -> _Sets:
+    def of(cls, samples: HeldOut, count: int, copies: int, runner: Runner, places: list[list[str]]) -> _Sets:
         """Return at most `count` samples of each kind, each with so many `copies`."""
         fitted, deciding = spread(samples.fitted, count), spread(samples.deciding, count)
         first, rest = fitted[::_FIRST_SHARE], tuple(each for place, each in enumerate(fitted) if place % _FIRST_SHARE)
         random = np.random.default_rng(0)
         made = tuple(_shaken(each, random) for _ in range(copies) for each in (*first, *rest, *deciding))
-        return cls(*(_Set.of(feeds, runner) for feeds in (first, rest, deciding, made)))
+        return cls(*(_Set.of(feeds, runner, places) for feeds in (first, rest, deciding, made)))
 
 
 def _shaken(feeds: Feeds, random: np.random.Generator) -> Feeds:

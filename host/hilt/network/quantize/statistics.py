@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -128,16 +129,40 @@ def _loss(values: NDArray[np.float32], exponent: int) -> float:
     return float(np.mean(error * error) / (np.mean(scaled * scaled) + 1e-30))
 
 
+class Reference:
+    """Tensors beside which others are measured, in groups: the means of a group's errors make its decibels."""
+
+    def __init__(self, wanted: Mapping[str, NDArray[np.float32]], groups: Sequence[Sequence[str]]) -> None:
+        self._names = [name for names in groups for name in names if wanted[name].size]
+        flat = [wanted[name].reshape(-1) for name in self._names]
+        self._values: NDArray[np.float32] = np.concatenate(flat) if flat else np.zeros(0, np.float32)
+        sizes = np.array([each.size for each in flat], np.int64)
+        self._starts = np.cumsum(sizes) - sizes
+        self._powers = self._squares(self._values.astype(np.float64)) + 1e-30 * sizes
+        counts = [sum(wanted[name].size > 0 for name in names) for names in groups]
+        ends = np.cumsum(counts)
+        self._groups = [
+            (slice(end - count, end), max(len(names), 1))
+            for end, count, names in zip(ends, counts, groups, strict=True)
+        ]
+
+    def decibels(self, given: Mapping[str, NDArray[np.float32]]) -> list[float]:
+        """Return the decibels of each group: the wanted tensors' power over that of the errors of `given`."""
+        if not self._names:
+            return [300.0] * len(self._groups)
+        made = np.concatenate([given[name].reshape(-1) for name in self._names])
+        with np.errstate(invalid="ignore", over="ignore"):  # infinities on both sides
+            errors = self._squares(np.subtract(self._values, made, dtype=np.float64)) / self._powers
+        errors[~np.isfinite(errors)] = 1e30
+        means = [float(errors[part].sum()) / count for part, count in self._groups]
+        return [-10 * math.log10(max(mean, 1e-30)) for mean in means]
+
+    def _squares(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum of each tensor's squares."""
+        made: NDArray[np.float64] = np.add.reduceat(values * values, self._starts) if values.size else np.zeros(0)
+        return made
+
+
 def signal_to_noise(wanted: Mapping[str, NDArray[np.float32]], given: Mapping[str, NDArray[np.float32]]) -> float:
     """Return the decibels of the wanted tensors' power over that of their errors, all together by their means."""
-    noise = [_relative_error(wanted[name], given[name]) for name in wanted]
-    return float(-10 * np.log10(max(float(np.mean(noise)), 1e-30)))
-
-
-def _relative_error(wanted: NDArray[np.float32], given: NDArray[np.float32]) -> float:
-    if not wanted.size:
-        return 0.0
-    with np.errstate(invalid="ignore", over="ignore"):  # infinities on both sides
-        difference = wanted.astype(np.float64) - given
-        error = float(np.mean(difference**2) / (np.mean(wanted.astype(np.float64) ** 2) + 1e-30))
-    return error if np.isfinite(error) else 1e30
+    return Reference(wanted, [list(wanted)]).decibels(given)[0]
