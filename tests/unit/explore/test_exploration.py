@@ -45,7 +45,7 @@ NETWORK = _network()
 
 
 @pytest.fixture(scope="module")
-def evaluated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Evaluation]]:
+def evaluated(tmp_path_factory: pytest.TempPathFactory, quick_search: None) -> tuple[Path, list[Evaluation]]:
     folder = tmp_path_factory.mktemp("designs")
     fast = Design(PYNQ.parameters, clock_hz=200_000_000)
     with ThreadPoolExecutor(1) as executor:

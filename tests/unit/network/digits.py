@@ -29,6 +29,11 @@ def trained() -> tuple[Any, Array, Array, Array, Array]:
     return _model(weights), images[:first], labels[:first], images[first:last], labels[first:last]
 
 
+def untrained() -> Any:
+    """Return the model with the weights that its training begins with."""
+    return _model(_drawn(np.random.default_rng(1)))
+
+
 def _model(weights: dict[str, Array]) -> Any:
     nodes = [
         helper.make_node("Conv", ["x", "w1", "b1"], ["c1"], pads=[1] * 4, name="conv1"),
@@ -41,14 +46,19 @@ def _model(weights: dict[str, Array]) -> Any:
     return model_of(nodes, {"x": ("n", 1, 8, 8)}, weights)
 
 
-def _train(images: Array, labels: Array) -> dict[str, Array]:
-    """Return weights after Adam's descent of the cross entropy."""
-    random = np.random.default_rng(1)
+def _drawn(random: np.random.Generator) -> dict[str, Array]:
     shapes = {"w1": (_CHANNELS[0], 1, 3, 3), "w2": (_CHANNELS[1], _CHANNELS[0], 3, 3), "w3": (10, _CHANNELS[1] * 16)}
     weights: dict[str, Array] = {}
     for name, shape in shapes.items():
         weights[name] = random.normal(0, np.sqrt(2 / np.prod(shape[1:])), shape).astype(np.float32)
         weights[f"b{name[1]}"] = np.zeros(shape[0], np.float32)
+    return weights
+
+
+def _train(images: Array, labels: Array) -> dict[str, Array]:
+    """Return weights after Adam's descent of the cross entropy."""
+    random = np.random.default_rng(1)
+    weights = _drawn(random)
     moments = {name: (np.zeros_like(value), np.zeros_like(value)) for name, value in weights.items()}
     step = 0
     for _ in range(_EPOCHS):

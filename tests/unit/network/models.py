@@ -47,10 +47,16 @@ def saved(model: Any, path: Path) -> Path:
     return path
 
 
+def session_of(model: Any) -> Any:
+    """Return a model in ONNX Runtime, on one thread: others would wait for work in a loop."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(model.SerializeToString(), options)
+
+
 def run_float(model: Any, feeds: Mapping[str, Array]) -> list[Array]:
     """Return a model's outputs in ONNX Runtime."""
-    session = onnxruntime.InferenceSession(model.SerializeToString())
-    return list(session.run(None, dict(feeds)))
+    return list(session_of(model).run(None, dict(feeds)))
 
 
 def canonical(model: Any) -> OnnxGraph:

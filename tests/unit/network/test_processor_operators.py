@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
 from hilt_runtime import functions, operators
 from tests.unit.network.engines import bits
+from tests.unit.network.models import session_of
 from tests.unit.network.processor_cases import CASES, normal
 
 OUTPUTS = {"TopK": 2, "Split": 2, "LSTM": 3, "GRU": 2, "RNN": 2}
@@ -39,7 +39,7 @@ def by_onnx_runtime(op: str, inputs: list[Any], attributes: dict[str, Any]) -> l
         opset_imports=[helper.make_opsetid("", opset)],
         ir_version=8,
     )
-    session = onnxruntime.InferenceSession(onnx.shape_inference.infer_shapes(model).SerializeToString())
+    session = session_of(onnx.shape_inference.infer_shapes(model))
     return list(session.run(None, {name: np.asarray(v) for name, v in zip(names, inputs, strict=True) if name}))
 
 

@@ -67,7 +67,7 @@ def test_data_that_does_not_fit_is_refused_and_nothing_written(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    path = saved(digits.trained()[0], tmp_path / "test.onnx")
+    path = saved(digits.untrained(), tmp_path / "test.onnx")
     np.savez(tmp_path / "data.npz", **{name: normal(*shape) for name, shape in arrays.items()})
     output = tmp_path / "out" / "q.onnx"
     output.parent.mkdir()
@@ -80,8 +80,8 @@ def test_data_that_does_not_fit_is_refused_and_nothing_written(
 
 
 def test_a_single_input_takes_a_plain_array(tmp_path: Path) -> None:
-    path = saved(digits.trained()[0], tmp_path / "digits.onnx")
-    np.save(tmp_path / "data.npy", digits.trained()[1][:8])
+    path = saved(digits.untrained(), tmp_path / "digits.onnx")
+    np.save(tmp_path / "data.npy", normal(8, 1, 8, 8))
     command = ["quantize", str(path), "--calibration", str(tmp_path / "data.npy"), "-o", str(tmp_path / "q.onnx")]
     assert run([*command, "--no-search"]) == 0
     assert (tmp_path / "q.onnx").exists()
@@ -103,7 +103,7 @@ def test_a_model_without_layers_is_refused() -> None:
 
 def test_import_refuses_models_that_are_not_hilts() -> None:
     with pytest.raises(OnnxError, match="test is not quantised; run `hilt quantize` on it first"):
-        import_proto(digits.trained()[0], "test")
+        import_proto(digits.untrained(), "test")
     nodes = [
         helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["q"], name="entry"),
         helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["d"]),
@@ -218,7 +218,7 @@ def test_a_size_of_zero_is_an_open_size() -> None:
 def test_without_onnx_runtime_it_says_how_to_get_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = saved(digits.trained()[0], tmp_path / "digits.onnx")
+    path = saved(digits.untrained(), tmp_path / "digits.onnx")
     np.save(tmp_path / "data.npy", normal(2, 1, 8, 8))
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     command = ["quantize", str(path), "--calibration", str(tmp_path / "data.npy"), "-o", str(tmp_path / "q.onnx")]

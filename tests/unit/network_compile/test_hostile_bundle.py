@@ -65,7 +65,7 @@ class Parts:
 
 
 @pytest.fixture(scope="module")
-def data() -> bytes:
+def data(quick_search: None) -> bytes:
     builder = residual_network()
     return compile_network(builder.graph(builder.nodes[-1].outputs[0]), target()).data
 
@@ -442,7 +442,7 @@ def test_a_bundle_that_is_larger_than_the_memory_is_named(data: bytes, tmp_path:
 
 def test_a_step_that_wants_more_memory_than_there_is_is_named() -> None:
     builder = Builder((1, 16, 4, 4))
-    pads = {"pads": [0, 0, 0, 0, 0, 0, 0, 0]}
+    pads = {"pads": [0, 0, 0, 0, 0, 0, 0, 0], "value": 0}
     wide = builder.add_node("wide", "pad", [builder.conv("x", 16)], (1, 16, 4, 4), pads)
     parts = Parts(compile_network(builder.graph(wide), target()).data)
     for step in parts.manifest["steps"]:
