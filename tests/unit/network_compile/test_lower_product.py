@@ -48,6 +48,9 @@ PRODUCTS = [
     Product(3, 70, 14, (-128, 127), (200, 100)),
 ]
 
+ON_RTL = [(SMALL, IsaRevision.A), (PYNQ, IsaRevision.B)]
+"""Builds that other tests have, too."""
+
 
 def of(parameters: str, hazards: Hazards = "interlock", isa: IsaRevision | None = IsaRevision.B) -> Accelerator:
     return Accelerator.for_parameters(VTAParameters.from_name(parameters), isa, hazards=hazards)
@@ -126,9 +129,9 @@ def test_every_schedule_of_a_gate_without_mul_is_right(
 
 
 @pytest.mark.rtl
-@pytest.mark.parametrize("isa", [IsaRevision.A, IsaRevision.B])
-def test_the_rtl_multiplies_and_the_twin_counts_its_cycles(isa: IsaRevision) -> None:
-    accelerator, product = of(SMALL, isa=isa), Product(6, 20, 6, (-128, 127), (124, -90))
+@pytest.mark.parametrize(("parameters", "isa"), ON_RTL)
+def test_the_rtl_multiplies_and_the_twin_counts_its_cycles(parameters: str, isa: IsaRevision) -> None:
+    accelerator, product = of(parameters, isa=isa), Product(6, 20, 6, (-128, 127), (124, -90))
     cycles = right(product, accelerator, "rtl")
     schedule = Searcher(accelerator, MemoryModel(base=0x1000_0000)).tile_schedule("gate", product)
     assert schedule.cycles == min(cycles)
@@ -303,8 +306,8 @@ def test_products_that_repeat_otherwise_stay_on_the_processor(
 
 
 @pytest.mark.rtl
-@pytest.mark.parametrize("isa", [IsaRevision.A, IsaRevision.B])
-def test_the_rtl_runs_a_gated_network_in_the_twins_cycles(isa: IsaRevision) -> None:
+@pytest.mark.parametrize(("parameters", "isa"), ON_RTL)
+def test_the_rtl_runs_a_gated_network_in_the_twins_cycles(parameters: str, isa: IsaRevision) -> None:
     """Two gates in one chain: the weight blocks of each are stored before they are loaded."""
     builder = Builder((1, 12, 4, 4))
     data = builder.conv("x", 24)
@@ -312,7 +315,7 @@ def test_the_rtl_runs_a_gated_network_in_the_twins_cycles(isa: IsaRevision) -> N
         gate = builder.conv(mean(builder, data), 24, 1, clip=[0, 127], shift=[4])
         data = builder.conv(multiply(builder, data, gate), 24, 1, shift=[7])
     graph = builder.graph(data)
-    made, aim = compiled(graph, SMALL, isa)
+    made, aim = compiled(graph, parameters, isa)
     inputs = {"x": builder.input()}
     with SimulatedVta(aim, "rtl") as device:
         inference = Network(read_bundle(made.data, "m"), device, keep=True).run(inputs)
