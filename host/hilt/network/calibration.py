@@ -165,6 +165,27 @@ def _labels(arrays: Mapping[str, NDArray[Any]], labels: str, count: int, graph: 
     return values.astype(np.int64)
 
 
+def _session(contents: bytes, name: str, level: str) -> Any:
+    """Return a model's ONNX Runtime session on one thread, optimised up to a level. Raises as Runner."""
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise CalibrationError("onnxruntime is not installed; `pip install hilt[networks]` brings it") from error
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
+    try:
+        return onnxruntime.InferenceSession(
+            contents,
+            options,
+            providers=["CPUExecutionProvider"],
+            enable_fallback=0,  # which prints
+        )
+    except Exception as error:  # ONNX Runtime's own classes have no common base
+        raise OnnxError(f"ONNX Runtime refuses {name}: {' '.join(str(error).split())[:300]}") from error
+
+
 class Runner:
     """One model in ONNX Runtime, on one thread, which makes its results repeatable."""
 
@@ -175,24 +196,16 @@ class Runner:
             CalibrationError: ONNX Runtime is not installed.
             OnnxError: It refuses the model.
         """
-        try:
-            import onnxruntime
-        except ImportError as error:
-            raise CalibrationError("onnxruntime is not installed; `pip install hilt[networks]` brings it") from error
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        options.log_severity_level = 4
-        if not optimised:
-            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         self._name = graph.name
         self.outputs = list(dict.fromkeys(outputs))
-        model = to_model(graph, extra_outputs=tuple(self.outputs))
+        contents = to_model(graph, extra_outputs=tuple(self.outputs)).SerializeToString()
         try:
-            self._session = onnxruntime.InferenceSession(
-                model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-            )
-        except Exception as error:  # ONNX Runtime's own classes have no common base
-            raise OnnxError(f"ONNX Runtime refuses {graph.name}: {' '.join(str(error).split())[:300]}") from error
+            self._session = _session(contents, graph.name, "ORT_ENABLE_ALL" if optimised else "ORT_DISABLE_ALL")
+        except OnnxError:
+            if not optimised:
+                raise
+            # ORT_ENABLE_ALL may fuse a convolution into the sum that reads it, and loses its result as an output
+            self._session = _session(contents, graph.name, "ORT_ENABLE_EXTENDED")
 
     def run(self, feeds: Feeds) -> dict[str, NDArray[Any]]:
         """Return the outputs of one inference by name.

@@ -261,6 +261,20 @@ def test_operators_between_layers_become_integers(nodes: list[Any], expected: li
     assert result.costs.decibels > 20
 
 
+def test_two_branches_that_onnx_runtime_fuses_are_observed() -> None:
+    """FastViT's: with the first branch's result as an output, ONNX Runtime's session cannot be made at full level."""
+    nodes = [
+        helper.make_node("Conv", ["s", "u", "b"], ["c"], pads=[1] * 4, group=8),
+        helper.make_node("Conv", ["s", "z", "b"], ["d"], group=8),
+        helper.make_node("Add", ["c", "d"], ["a"]),
+        helper.make_node("Conv", ["a", "o"], ["t"]),
+    ]
+    weights = {"u": normal(16, 1, 3, 3), "z": normal(16, 1, 1, 1), "b": normal(16), "o": normal(8, 16, 1, 1)}
+    result = quantised(block(nodes, weights))
+    assert_agrees(result)
+    assert ops(result.graph).count("conv2d") == 5
+
+
 def test_skips_add_into_the_sums_of_the_layer() -> None:
     nodes = [
         helper.make_node("Conv", ["s", "u", "b"], ["c"], pads=[1] * 4),
