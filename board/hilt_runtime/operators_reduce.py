@@ -88,12 +88,18 @@ def _log_softmax(inputs: Inputs, attributes: Attributes) -> Any:
     return (centred - functions.log(sums)).astype(data.dtype)
 
 
+def _normalized(data: np.ndarray, axes: Any, attributes: Attributes) -> Any:
+    """Return data less its mean over axes, times the inverse of its deviation."""
+    centred = data - mean(data, axes, True)
+    variance = mean(centred * centred, axes, True)
+    deviation = functions.sqrt(variance + np.float32(attributes.get("epsilon", 1e-5)))
+    return centred * (1.0 / deviation.astype(np.float64)).astype(data.dtype)
+
+
 def _layer_normalization(inputs: Inputs, attributes: Attributes) -> Any:
     data = _first(inputs)
     axes = tuple(range(attributes.get("axis", -1) % data.ndim, data.ndim))
-    centred = data - mean(data, axes, True)
-    variance = mean(centred * centred, axes, True)
-    result = centred / functions.sqrt(variance + np.float32(attributes.get("epsilon", 1e-5))) * inputs[1]
+    result = _normalized(data, axes, attributes) * inputs[1]
     return (result + inputs[2] if len(inputs) > 2 and inputs[2] is not None else result).astype(data.dtype)
 
 
@@ -108,9 +114,7 @@ def _instance_normalization(inputs: Inputs, attributes: Attributes) -> Any:
     data, scale, shift = (np.asarray(tensor) for tensor in inputs[:3])
     axes = tuple(range(2, data.ndim))
     shape = (1, -1) + (1,) * (data.ndim - 2)
-    centred = data - mean(data, axes, True)
-    variance = mean(centred * centred, axes, True)
-    result = centred / functions.sqrt(variance + np.float32(attributes.get("epsilon", 1e-5)))
+    result = _normalized(data, axes, attributes)
     return (result * scale.reshape(shape) + shift.reshape(shape)).astype(data.dtype)
 
 

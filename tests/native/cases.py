@@ -109,6 +109,8 @@ OPERATORS: dict[str, tuple[str, list[Any], Mapping[str, Any], int]] = {
                      3 * PACKED.size // 2),
     "depth_to_space of lanes": ("depth_to_space", [int8(1, 6, 40, 40, 1, 16)],
                                 {"block": [2, 2], "mode": "DCR", "channels": [96]}, 2 * 80 * 80 * 16),
+    "LayerNormalization": ("LayerNormalization", [floats(64, 192), floats(192), floats(192)], {}, 64 * 192),
+    "InstanceNormalization": ("InstanceNormalization", [floats(1, 16, 28, 28), floats(16), floats(16)], {}, 12544),
     "Resize nearest": ("Resize", [int8(1, 8, 28, 28), None, np.array([1, 1, 2, 2], np.float32)],
                        {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}, 8 * 56 * 56),
 }  # fmt: skip
@@ -144,13 +146,13 @@ def records() -> dict[str, tuple[bytes, int]]:
         ("fold floats last", (1, 56, 56, 3), {"channels_last": True}),
     ):
         found[name] = (
-            record(_fold_of_floats(shape, {"fold": {"kernel": 3, "stride": 1, "left": 1}, **last}, folded), (), ()),
+            record(_fold_offloats(shape, {"fold": {"kernel": 3, "stride": 1, "left": 1}, **last}, folded), (), ()),
             folded.size,
         )
     return found
 
 
-def _fold_of_floats(shape: tuple[int, ...], facts: Mapping[str, Any], folded: np.ndarray[Any, Any]) -> Builder:
+def _fold_offloats(shape: tuple[int, ...], facts: Mapping[str, Any], folded: np.ndarray[Any, Any]) -> Builder:
     """Return the plan of a quantisation and its fold, in one record."""
     steps: list[dict[str, Any]] = [
         {

@@ -22,7 +22,9 @@ static const kernel_t *kernel_of(int32_t number) {
   index -= border_kernel_count;
   if (index < softmax_kernel_count) return &softmax_kernels[index];
   index -= softmax_kernel_count;
-  return index < look_up_kernel_count ? &look_up_kernels[index] : NULL;
+  if (index < look_up_kernel_count) return &look_up_kernels[index];
+  index -= look_up_kernel_count;
+  return index < norm_kernel_count ? &norm_kernels[index] : NULL;
 }
 
 // Returns a step's work from a row of its chain on.
@@ -49,7 +51,7 @@ EXPORT int32_t hilt_abi(void) { return HILT_ABI; }
 
 EXPORT int32_t hilt_kernel_count(void) {
   return move_kernel_count + integer_kernel_count + float_kernel_count + recurrent_kernel_count +
-         fixed_kernel_count + border_kernel_count + softmax_kernel_count + look_up_kernel_count;
+         fixed_kernel_count + border_kernel_count + softmax_kernel_count + look_up_kernel_count + norm_kernel_count;
 }
 
 static int buffers_are_there(const hilt_step *step, const hilt_buffer *buffers, int64_t buffer_count) {

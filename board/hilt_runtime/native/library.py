@@ -25,7 +25,7 @@ SENT = "libhilt-{}.so"
 """The library that is sent with the runtime, for a processor of MACHINES."""
 SOURCES = (
     *("engine.c", "threads.c", "device.c", "move.c", "integer.c", "float.c", "recurrent.c"),
-    *("fixed_matmul.c", "border.c", "softmax.c", "look_up.c"),
+    *("fixed_matmul.c", "border.c", "softmax.c", "look_up.c", "norm.c"),
     *("engine.h", "fixed_point.h", "functions.h", "lines.h", "products.h", "vector.h"),
 )
 FLAGS = (

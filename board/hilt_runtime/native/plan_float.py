@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 import numpy as np
@@ -196,28 +197,27 @@ def _arg(least: int) -> Plan:
     return plan
 
 
-def _normalized(builder: Builder, data: Any, axes: Sequence[int], epsilon: float) -> Any:
-    """Add the steps of (data - mean) / sqrt(variance + epsilon) over axes."""
-    centred = _combine(builder, "Sub", data, _reduce(builder, "ReduceMean", data, axes))
-    variance = _reduce(builder, "ReduceMean", _combine(builder, "Mul", centred, centred), axes)
-    small = builder.constant(np.full(1, epsilon, np.float32))
-    return _combine(builder, "Div", centred, _apply(builder, "Sqrt", _combine(builder, "Add", variance, small)))
+def _normalized(builder: Builder, inputs: Inputs, first: int, by_channel: bool, attributes: Attributes) -> List[Any]:
+    """Add a normalization over the axes from `first` on; factors are by element there, or by channel before them."""
+    data, factors = inputs[0], inputs[1]
+    size = math.prod(data.shape[first:])
+    added = builder.constant(np.zeros(factors.shape, np.float32)) if len(inputs) < 3 or inputs[2] is None else inputs[2]
+    _float32(data, factors, added)
+    kinds = data.shape[1] if by_channel else 1
+    if not data.size or factors.size != added.size or factors.size != (kinds if by_channel else size):
+        raise NotNativeError("factors of another shape")
+    out = builder.new(data.shape, np.float32)
+    numbers = [data.size // size, size, int(by_channel), kinds, 0]
+    builder.step("norm", [data, factors, added, out], numbers, [attributes.get("epsilon", 1e-5)])
+    return [out]
 
 
 def _layer_normalization(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
-    data = inputs[0]
-    axes = list(range(attributes.get("axis", -1) % data.ndim, data.ndim))
-    scaled = _combine(builder, "Mul", _normalized(builder, data, axes, attributes.get("epsilon", 1e-5)), inputs[1])
-    return [_combine(builder, "Add", scaled, inputs[2]) if len(inputs) > 2 and inputs[2] is not None else scaled]
+    return _normalized(builder, inputs, attributes.get("axis", -1) % inputs[0].ndim, False, attributes)
 
 
 def _instance_normalization(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
-    data = inputs[0]
-    shape = (1, -1) + (1,) * (data.ndim - 2)
-    result = _normalized(builder, data, list(range(2, data.ndim)), attributes.get("epsilon", 1e-5))
-    return [
-        _combine(builder, "Add", _combine(builder, "Mul", result, inputs[1].reshape(shape)), inputs[2].reshape(shape))
-    ]
+    return _normalized(builder, inputs, 2, True, attributes)
 
 
 def _batch_normalization(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:

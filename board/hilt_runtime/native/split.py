@@ -24,6 +24,7 @@ _INSTRUCTIONS = {
     "widen": 6,
     "clip_wide": 18,
     "softmax": 74,
+    "norm": 18,
 }
 """Of a kernel for an element or product on 32-bit ARM, about."""
 _SERIES = frozenset((9, 10, 11, 12, 16, 17, 18, 20, 21, 22, 23))
@@ -208,6 +209,17 @@ def _lanes(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequen
     return made
 
 
+def _norm(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
+    """Cut a normalization by lines: its first number, the last is the number of the first line."""
+    data, *parts, target = arrays
+    lines, size, *form, begin = (int(number) for number in numbers)
+    made: List[Piece] = []
+    for first, last in ranges(lines, pieces):
+        own = [_flat(data, first * size, last * size), *parts, _flat(target, first * size, last * size)]
+        made.append((own, [last - first, size, *form, begin + first]))
+    return made
+
+
 def _softmax(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
     """Cut a softmax by lines: along the axes before its own, else along those behind, its fifth and sixth number."""
     if numbers[1] >= pieces:
@@ -251,6 +263,7 @@ _SPLITTERS: Dict[str, Splitter] = {
     **dict.fromkeys(("max_pool", "average_pool", "global_average_pool", "pool_packed", "pool", "blend"), _outermost(0)),
     "pixel_table": _outermost(0),
     "prelu": _lanes,
+    "norm": _norm,
     **dict.fromkeys(("reduce", "argmax"), _outermost(1)),
     **dict.fromkeys(("softmax", "softmax_int8"), _softmax),
     "counted_sum": _groups,

@@ -154,6 +154,8 @@ _PER_ELEMENT: Mapping[str, tuple[float, float]] = {
     **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Relu", "Abs", "Neg"), (2.02, 1.26)),
     **dict.fromkeys(("ReduceSum", "ReduceMean", "ReduceSumSquare"), (4.84, 2.82)),
     **dict.fromkeys(("ReduceMax", "ReduceMin"), (5.12, 4.29)),
+    "LayerNormalization": (14.7, 7.72),
+    "InstanceNormalization": (14.2, 6.94),
     "LeakyRelu": (8.02, 1.51),
     "Clip": (18.1, 10.1),
     "Where": (13.7, 10.2),

@@ -55,6 +55,7 @@ def canonicalise(graph: OnnxGraph) -> None:
         _only_places,
         _nested_joins,
         _squares,
+        _sums_of_norms,
         plain_product,
         pool_means,
         _flat_windows,
@@ -200,6 +201,21 @@ def _squares(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
     if not alike or graph.dtypes.get(node.inputs[0], "float32") != "float32":
         return None
     return [OnnxNode(node.name, "Mul", [node.inputs[0]] * 2, list(node.outputs))]
+
+
+def _sums_of_norms(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
+    """Write a ReduceL1 or ReduceL2 of floats as a sum, which the native engine computes."""
+    if node.op not in ("ReduceL1", "ReduceL2") or graph.dtypes.get(node.inputs[0], "float32") != "float32":
+        return None
+    data, *axes = node.inputs
+    inner, attributes = graph.unique(f"{node.outputs[0]}.inner"), dict(node.attributes)
+    if node.op == "ReduceL2":
+        sums = OnnxNode(f"{node.name}.sum", "ReduceSumSquare", [data, *axes], [inner], attributes)
+        return [sums, OnnxNode(node.name, "Sqrt", [inner], list(node.outputs))]
+    if "axes" in attributes:  # ReduceSum has them as an input in earlier sets of operators
+        axes = [new_constant(graph, f"{node.name}.axes", np.array(attributes.pop("axes"), np.int64))]
+    sizes = OnnxNode(f"{node.name}.sizes", "Abs", [data], [inner])
+    return [sizes, OnnxNode(node.name, "ReduceSum", [inner, *axes], list(node.outputs), attributes)]
 
 
 def _sums_of_squares(graph: OnnxGraph) -> None:

@@ -505,6 +505,20 @@ def test_a_sum_of_squares_is_one_operator(opset: int, keepdims: int) -> None:
         assert list(assert_same(model, {"x": normal(2, 3, 4)})) == ["ReduceSumSquare"]
 
 
+@pytest.mark.parametrize(
+    ("op", "parts"), [("ReduceL1", ["Abs", "ReduceSum"]), ("ReduceL2", ["ReduceSumSquare", "Sqrt"])]
+)
+@pytest.mark.parametrize("opset", [17, 18])
+@pytest.mark.parametrize("axes", [[-1], [0, 2], None])
+def test_norms_over_axes_are_sums(op: str, parts: list[str], opset: int, axes: list[int] | None) -> None:
+    as_input = axes is not None and opset >= 18
+    attributes: dict[str, Any] = {} if as_input or axes is None else {"axes": axes}
+    node = helper.make_node(op, ["x", "axes"] if as_input else ["x"], ["y"], keepdims=0, **attributes)
+    constants = {"axes": np.array(axes)} if as_input else {}
+    model = model_of([node], {"x": (2, 3, 4)}, constants, opset=opset)
+    assert list(assert_same(model, {"x": normal(2, 3, 4)})) == parts
+
+
 def test_squares_that_others_read_stay() -> None:
     nodes = [
         helper.make_node("Mul", ["x", "x"], ["s"]),

@@ -55,6 +55,8 @@ CASES: dict[str, tuple[str, list[Any], dict[str, Any], int]] = {
     "prelu of images": ("prelu", [int8(4, 9, 9, 3), np.full((2, 9), 9000, np.int16)], {"left": 1}, 3),
     "prelu packed": ("prelu", [int8(1, 3, 9, 3, 1, 16), np.full((2, 40), 9000, np.int16)], {"left": 1}, 3),
     "prelu of a block": ("prelu", [int8(1, 1, 9, 3, 1, 16), np.full((2, 9), 9000, np.int16)], {"left": 1}, 3),
+    "norm": ("LayerNormalization", [floats(9, 7), floats(7), floats(7)], {}, 3),
+    "norm of channels": ("InstanceNormalization", [floats(2, 5, 4, 7), floats(5), floats(5)], {}, 3),
     "quantize": ("quantize", [floats(1000)], {"scale": 0.5}, 3),
     "unary": ("Tanh", [floats(1000)], {}, 3),
     "add": ("add", [int8(1, 8, 9, 9), int8(1, 8, 9, 9)], {"left_shifts": [0, 1], "shift": 1, "clip": [-128, 127]}, 3),

@@ -34,6 +34,7 @@ KINDS = (
     *("table", "pixel_table", "add", "multiply", "max_pool", "average_pool", "global_average_pool", "conv2d", "dense"),
     *("average_pool packed", "global_average_pool packed", "max_pool packed", "multiply packed", "upsample"),
     *("upsample of pairs", "upsample packed"),
+    *("LayerNormalization", "InstanceNormalization"),
     *("prelu", "prelu packed", "concat of lanes", "depth_to_space of lanes", "pad of lanes"),
     *("softmax", "concat", "slice", "pad", "transpose", "depth_to_space", "reshape", "LSTM", "GRU", "RNN"),
     *("LSTM int8", "GRU int8", "RNN int8", "Add", "Sub", "Mul", "Div", "Relu", "Abs", "Neg", "ReduceSum", "ReduceMean"),
