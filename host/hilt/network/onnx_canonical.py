@@ -21,6 +21,7 @@ from hilt.network.onnx_look_up import fold_into_tables, look_up_one_hot
 from hilt.network.onnx_means import means_by_powers, pool_means
 from hilt.network.onnx_meeting_turns import cancel_meeting_turns
 from hilt.network.onnx_phases import filter_by_phases
+from hilt.network.onnx_pools import pool_largest
 from hilt.network.onnx_products import plain_product
 from hilt.network.onnx_repeated import repeat_addends
 from hilt.network.onnx_sinking import move_reshapes_back
@@ -58,6 +59,7 @@ def canonicalise(graph: OnnxGraph) -> None:
         _sums_of_norms,
         plain_product,
         pool_means,
+        pool_largest,
         _flat_windows,
         _pads,
         filter_by_phases,

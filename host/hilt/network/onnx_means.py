@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant, reduced_axes, reshape_node
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant, reduced_axes
+from hilt.network.onnx_pools import in_shape_of
 
 _LAYERS = ("Conv", "Gemm")
 _PASSED = ("Reshape", "Relu", "Identity")
@@ -25,18 +26,13 @@ def pool_means(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
     over = reduced_axes(graph, node, 4)
     if over not in ([2], [3], [2, 3]):
         return None
-    shape, result = graph.shape(node.inputs[0]), graph.shape(node.outputs[0])
+    shape = graph.shape(node.inputs[0])
     window = [shape[axis] if axis in over else 1 for axis in (2, 3)]
     pool = OnnxNode(node.name, "GlobalAveragePool", [node.inputs[0]], list(node.outputs))
     if len(over) == 1:
         pool.op, pool.attributes = "AveragePool", {"kernel_shape": window, "strides": [1, 1], "pads": [0] * 4}
-    if len(result) == len(shape):
-        return [pool]
-    pooled = graph.unique(f"{node.name}.pooled")
     sides = (size // taps for size, taps in zip(shape[2:], window, strict=True))
-    graph.shapes[pooled], graph.dtypes[pooled] = (*shape[:2], *sides), "float32"
-    pool.outputs = [pooled]
-    return [pool, reshape_node(graph, f"{node.name}.shape", pooled, node.outputs[0], result)]
+    return in_shape_of(graph, node, pool, (*shape[:2], *sides))
 
 
 def means_by_powers(graph: OnnxGraph) -> None:

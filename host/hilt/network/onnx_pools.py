@@ -1,4 +1,4 @@
-"""Pools whose last windows are cut off, as pools with whole windows."""
+"""Pools whose last windows are cut off, as pools with whole windows; the largest of an image as a pool."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant, reduced_axes, reshape_node
 
 
 def write_ceilings_as_pads(graph: OnnxGraph) -> bool:
@@ -66,3 +66,25 @@ def _pads_behind(attributes: dict[str, Any], size: tuple[int, ...], pads: list[i
             count -= 1
         more.append(max((count - 1) * strides[axis] + reach - length, 0))
     return more
+
+
+def pool_largest(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
+    """Return a maximum over the whole image (N, C, ...) as a pool, and a Reshape if it drops the axes."""
+    shape = graph.shape(node.inputs[0]) if node.op == "ReduceMax" else ()
+    if len(shape) < 3 or graph.dtypes.get(node.inputs[0], "float32") != "float32":
+        return None
+    if reduced_axes(graph, node, len(shape)) != list(range(2, len(shape))):
+        return None
+    pool = OnnxNode(node.name, "GlobalMaxPool", [node.inputs[0]], list(node.outputs))
+    return in_shape_of(graph, node, pool, (*shape[:2], *[1] * (len(shape) - 2)))
+
+
+def in_shape_of(graph: OnnxGraph, node: OnnxNode, pool: OnnxNode, shape: tuple[int, ...]) -> list[OnnxNode]:
+    """Return a pool that makes `shape` in place of a reduction, and a Reshape where that drops axes."""
+    result = graph.shape(node.outputs[0])
+    if len(result) == len(shape):
+        return [pool]
+    pooled = graph.unique(f"{node.name}.pooled")
+    graph.shapes[pooled], graph.dtypes[pooled] = shape, "float32"
+    pool.outputs = [pooled]
+    return [pool, reshape_node(graph, f"{node.name}.shape", pooled, node.outputs[0], result)]

@@ -519,6 +519,28 @@ def test_norms_over_axes_are_sums(op: str, parts: list[str], opset: int, axes: l
     assert list(assert_same(model, {"x": normal(2, 3, 4)})) == parts
 
 
+@pytest.mark.parametrize("opset", [17, 18])
+@pytest.mark.parametrize(
+    ("shape", "axes", "keepdims", "made"),
+    [
+        ((2, 3, 7), [2], 0, ["GlobalMaxPool", "Reshape"]),
+        ((2, 3, 7), [-1], 1, ["GlobalMaxPool"]),
+        ((2, 3, 4, 5), [3, 2], 0, ["GlobalMaxPool", "Reshape"]),
+        ((2, 3, 4, 5), [2], 0, ["ReduceMax"]),
+        ((2, 3, 4, 5), [1, 2, 3], 1, ["ReduceMax"]),
+        ((2, 3), [1], 1, ["ReduceMax"]),
+    ],
+)
+def test_a_maximum_over_the_image_is_a_pool(
+    shape: tuple[int, ...], axes: list[int], keepdims: int, made: list[str], opset: int
+) -> None:
+    as_input = opset >= 18
+    attributes: dict[str, Any] = {} if as_input else {"axes": axes}
+    node = helper.make_node("ReduceMax", ["x", "axes"] if as_input else ["x"], ["y"], keepdims=keepdims, **attributes)
+    model = model_of([node], {"x": shape}, {"axes": np.array(axes)} if as_input else {}, opset=opset)
+    assert list(assert_same(model, {"x": normal(*shape)})) == made
+
+
 def test_squares_that_others_read_stay() -> None:
     nodes = [
         helper.make_node("Mul", ["x", "x"], ["s"]),
