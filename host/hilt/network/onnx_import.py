@@ -185,7 +185,9 @@ class _Importer:
         sizes = [math.prod(self._graph.shape(each)) for each in (*sources, name)]
         if sum(sizes[:-1]) > 2 * sizes[-1]:
             return False
-        return maker.op in _TURNS or (maker.op == "Reshape" and self._is_turned(maker.inputs[0], exponent))
+        if maker.op == "Reshape":
+            return self._is_tabulated(maker.inputs[0]) or self._is_turned(maker.inputs[0], exponent)
+        return maker.op in _TURNS
 
     def _ends_in_int8(self, name: str, exponent: int) -> bool:
         """Tell whether all that reads a tensor moves it, if anything, and quantises it with one scale."""

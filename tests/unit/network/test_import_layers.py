@@ -332,6 +332,32 @@ def test_floats_become_int8_before_they_are_repeated(
     assert np.abs(evaluate(graph, feeds)[graph.outputs[0]] - wanted).max() <= 0.0625
 
 
+def test_a_function_of_int8_stays_int8_behind_a_reshape() -> None:
+    """A layer's result in another scale, reshaped and joined: a look-up, and no floats."""
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["xq"]),
+        helper.make_node("DequantizeLinear", ["xq", "s", "z"], ["xd"]),
+        helper.make_node("Tanh", ["xd"], ["t"]),
+        helper.make_node("Reshape", ["t", "shape"], ["r"]),
+        helper.make_node("InstanceNormalization", ["w", "g", "g"], ["n"]),
+        helper.make_node("Concat", ["r", "n"], ["c"], axis=1),
+        helper.make_node("QuantizeLinear", ["c", "f", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "f", "z"], ["y"]),
+    ]
+    constants = {
+        "s": np.array(0.0625, np.float32), "f": np.array(0.03125, np.float32), "z": np.array(0, np.int8),
+        "g": np.ones(2, np.float32), "shape": np.array([1, 4, 64]),
+    }  # fmt: skip
+    proto = model_of(nodes, {"x": IMAGE, "w": (1, 2, 64)}, constants)
+    graph = import_proto(proto, "test")
+    kinds = {node.op: graph.tensors[node.outputs[0]].dtype for node in graph.nodes}
+    assert kinds["table"] == kinds["reshape"] == kinds["concat"] == "int8" and "dequantize" in kinds
+    random = np.random.default_rng(1)
+    feeds = {name: random.normal(size=shape).astype(np.float32) for name, shape in (("x", IMAGE), ("w", (1, 2, 64)))}
+    (wanted,) = run_float(proto, feeds)
+    assert np.abs(evaluate(graph, feeds)[graph.outputs[0]] - wanted).max() <= 0.03125
+
+
 @pytest.mark.parametrize("name", ["concat", "transpose", "largest", "pad"])
 def test_data_that_change_their_steps_pass_through_floats(name: str) -> None:
     op, case = MOVES[name]
