@@ -203,6 +203,8 @@ def _axes(step: Step, tensors: KnownTensors, rank: int) -> Sequence[int]:
     """Return the axes that a step computes across; empty of one that is not known to."""
     if step["op"] in _SOFTMAX:
         return [int(step["attributes"].get("axis", -1)) % rank]
+    if step["op"] == "LayerNormalization":
+        return list(range(int(step["attributes"].get("axis", -1)) % rank, rank))
     if step["op"] not in _REDUCTIONS:
         return []
     inputs = [None, *(tensors.constant(name) if name else None for name in step["inputs"][1:])]

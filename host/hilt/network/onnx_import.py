@@ -37,7 +37,7 @@ _REASONS = {
     "transpose": "it only moves data",
 }
 _PACKED_RANK = 6
-"""The axes of a tensor in VTA's layout: an operator tells it by them."""
+"""The rank of tensors in VTA's layout, by which operators know them."""
 _TURNS = frozenset(("Concat", "DepthToSpace", "Expand", "Pad", "Resize", "Slice", "Transpose"))
 """Moves that cost the processor something."""
 

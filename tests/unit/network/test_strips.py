@@ -110,6 +110,26 @@ def test_a_chain_has_the_bits_of_its_steps(shape: tuple[int, ...], threads: int,
     assert len(times) == len(steps) and all(began <= ended for began, ended, _ in times)
 
 
+@pytest.mark.parametrize(("shape", "axis"), [((196, 192), -1), ((3, 50, 6, 40), 2)])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_layer_normalization_runs_with_its_neighbours(shape: tuple[int, ...], axis: int, threads: int) -> None:
+    random = np.random.default_rng(1)
+    inner = shape[axis:]
+    constants = {name: random.normal(0, 1, inner).astype(np.float32) for name in ("factors", "added")}
+    steps = [
+        step("Add", ["x", "skip"], "sum"),
+        step("LayerNormalization", ["sum", "factors", "added"], "norm", axis=axis),
+        step("quantize", ["norm"], "y", scale=2.0**-5),
+    ]
+    given = {name: random.normal(0, 3, shape).astype(np.float32) for name in ("x", "skip")}
+    plan = planned(steps, constants, given, {"sum", "y"}, threads)
+    assert chained(plan) == [3] * len(chained(plan)) and chained(plan)
+    plan.run(given)
+    wanted = by_numpy(steps, {**constants, **given})
+    for name in ("sum", "y"):
+        np.testing.assert_array_equal(bits(plan.values[name]), bits(wanted[name]), err_msg=name)
+
+
 def random_steps(random: np.random.Generator, shape: tuple[int, ...]) -> tuple[list[Step], dict[str, Any]]:
     """Return steps of any kind, each on any tensors before it that fit."""
     values: dict[str, tuple[int, ...]] = {"x": shape, "line": shape[-1:], "column": (*shape[:-1], 1)}

@@ -1,0 +1,5 @@
+"""`python -m hilt`: the command `hilt` of this Python."""
+
+from hilt.cli.entry import main
+
+main()
