@@ -31,9 +31,3 @@ def test_a_layers_run_is_made_without_other_tuners_networks_and_ssh(tmp_path: Pa
     assert {"hilt.tune.model_guided.tuner", "hilt.engine.loop", "hilt_runtime.network"} & modules == set()
     assert not [name for name in modules if name.startswith("hilt.network.onnx_")]
     assert len([name for name in modules if name.startswith("hilt")]) <= _MOST
-
-
-def test_the_package_is_the_command() -> None:
-    words = [sys.executable, "-m", "hilt", "no-such-command"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 2 and "no-such-command" in done.stderr and "Traceback" not in done.stderr
