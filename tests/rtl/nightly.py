@@ -1,5 +1,7 @@
 """A million random instructions for each build of the accelerator, the RTL against the golden model and the twin.
 
+Builds with four read ports run some with assertions, too, and registers and buffers that are random at power-on.
+
     make nightly
     python -m tests.rtl.nightly [--instructions N] [--first-seed S] [--jobs N] [VARIANT ...]
 
@@ -31,6 +33,10 @@ TWIN_EVERY = 10
 """Of so many programs one runs on the twin too."""
 AT_ONCE = 50
 """Programs that a process is given at a time."""
+
+
+WITH_ASSERTIONS = 40
+"""Programs of a build with assertions."""
 
 
 def compare(variant: str, seeds: range) -> str | None:
@@ -70,6 +76,19 @@ def compare_all(pool: ProcessPoolExecutor, variant: str, instructions: int, firs
     return None
 
 
+def asserted(variant: str, first_seed: int) -> str | None:
+    """Run programs by the debug profile; return the first difference or failed assertion, or None."""
+    accelerator = BUILDS[variant]
+    rtl, golden = build(accelerator, "rtl", "debug"), on_library(build(accelerator, "golden"))
+    for seed in range(first_seed, first_seed + WITH_ASSERTIONS):
+        model = on_library(rtl, **memory_timing(seed))
+        problem = explain(accelerator, seed, PROGRAM, model, golden, fill=True)
+        if problem is not None:
+            return f"{variant}, with assertions: {problem}\nwith a memory of {memory_timing(seed)}"
+    print(f"{variant:26} {WITH_ASSERTIONS * PROGRAM:>10,} instructions with assertions: no difference", flush=True)
+    return None
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("variants", nargs="*", metavar="VARIANT", help=f"of {', '.join(BUILDS)}")
@@ -82,6 +101,8 @@ def main() -> int:
     with ProcessPoolExecutor(arguments.jobs) as pool:
         for variant in arguments.variants or BUILDS:
             problem = compare_all(pool, variant, arguments.instructions, arguments.first_seed)
+            if problem is None and BUILDS[variant].read_ports == 4:
+                problem = asserted(variant, arguments.first_seed)
             if problem is not None:
                 pool.shutdown(cancel_futures=True)
                 print(problem)
