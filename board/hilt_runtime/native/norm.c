@@ -14,8 +14,8 @@ enum { LINES, SIZE, BY_LINE, KINDS, FIRST };
 static int check_norm(const work_t *w) {
   const int64_t *p = w->p;
   const int64_t elements = product_of(2, p), factors = p[BY_LINE] ? p[KINDS] : p[SIZE];
-  return w->count == 4 && elements > 0 && p[KINDS] > 0 && p[FIRST] >= 0 && holds(w, 0, elements, 4) &&
-         holds(w, 1, factors, 4) && holds(w, 2, factors, 4) && holds(w, 3, elements, 4);
+  return w->count == 4 && elements > 0 && p[KINDS] > 0 && in_range(p[FIRST], 0, INT32_MAX) &&
+         holds(w, 0, elements, 4) && holds(w, 1, factors, 4) && holds(w, 2, factors, 4) && holds(w, 3, elements, 4);
 }
 
 #define ROWS 4  // sums at once

@@ -18,7 +18,7 @@ from hilt_runtime.native import library as libraries
 from hilt_runtime.native.inference import InferencePlan
 from hilt_runtime.native.library import Engine, engine
 from hilt_runtime.native.plans import execute, run_operator
-from hilt_runtime.native.steps import BUFFER, KERNELS, STEP, NotNativeError
+from hilt_runtime.native.steps import BUFFER, KERNELS, STEP, Builder, NotNativeError
 from tests.unit.network.engines import assert_native_equals_numpy, bits, keep_record, library, record
 
 sizes = st.integers(1, 40)
@@ -604,3 +604,13 @@ def test_a_softmax_of_int8_is_that_of_the_floats(
     name = "LogSoftmax" if log else "Softmax"
     (real,) = operators.run(name, [values.astype(np.float32) * np.float32(scale)], {"axis": axis})
     np.testing.assert_allclose(made, real, rtol=2e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("first", [-1, 1 << 31, (1 << 63) - 1])
+def test_a_first_line_beyond_all_is_refused(first: int) -> None:
+    """Its factors' place is counted from there: behind the largest number it was before the first."""
+    builder = Builder()
+    data, factors = builder.constant(floats(0, 4, 3)), builder.constant(floats(1, 2))
+    builder.step("norm", [data, factors, factors, builder.new((4, 3), np.float32)], [4, 3, 1, 2, first], [1e-5])
+    with pytest.raises(NotNativeError):
+        execute(library(), *builder.encoded())
