@@ -230,7 +230,7 @@ def _require_matrices(data: Any, lines: Any) -> None:
 
 
 def _upsample(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
-    """Copy each row with its columns repeated, and what was made once for each further row."""
+    """Copy each row with its columns repeated; further rows are copies of the first."""
     data = inputs[0]
     images, channels, height, width, *lanes = data.shape
     high, wide = attributes["factors"]

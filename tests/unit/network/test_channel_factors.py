@@ -1,4 +1,4 @@
-"""A PRelu's channels as two factors of int8: what they make, and what is no such product."""
+"""Two factors of int8 stand for each channel of a PRelu, if its values are such products."""
 
 from __future__ import annotations
 

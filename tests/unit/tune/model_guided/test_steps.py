@@ -53,7 +53,7 @@ def test_the_gain_of_a_step_is_its_evidence_and_its_size_is_the_posteriors_mean(
 
 
 def planted(*factors: float, seed: int = 2) -> tuple[Inputs, np.ndarray, np.ndarray]:
-    """Return inputs, measurements, and ten sides, the first of which have these logarithms of factors."""
+    """Return inputs, measurements and ten sides. The first sides have these logarithms of factors."""
     inputs, generator = some(60, seed)
     sides = generator.random((60, 10)) < 0.5
     residual = sides[:, : len(factors)] @ np.array(factors) + generator.normal(0, 0.05, 60)
