@@ -23,6 +23,8 @@ from hilt_runtime import BundleError, DeviceError, Network, StepError, read_bund
 
 from .graphs import Builder, residual_network, target, without_table
 
+pytestmark = pytest.mark.usefixtures("quick_search")
+
 INSTRUCTIONS = "programs/0/instructions.npy"
 Edit = Callable[["Parts"], object]
 

@@ -16,6 +16,8 @@ from hilt_runtime import read_bundle
 
 from .graphs import target
 
+pytestmark = pytest.mark.usefixtures("quick_search")
+
 PLAIN = {"strides": [1, 1], "pads": [0] * 4, "groups": 1, "shift": [6], "clip": [-128, 127]}
 
 
