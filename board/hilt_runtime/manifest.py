@@ -30,6 +30,7 @@ PACKED = frozenset(
         "global_average_pool",
         "max_pool",
         "multiply",
+        "normalization",
         "pad",
         "prelu",
         "slice",

@@ -8,6 +8,7 @@ import numpy as np
 
 from hilt_runtime import (
     fixed_point,
+    integer_norm,
     operators_elementwise,
     operators_integer,
     operators_norm,
@@ -24,6 +25,7 @@ Operator = Callable[[Sequence[Optional[np.ndarray]], Mapping[str, Any]], Any]
 OPERATORS: Dict[str, Operator] = {
     **operators_integer.OPERATORS,
     **fixed_point.OPERATORS,
+    **integer_norm.OPERATORS,
     **operators_elementwise.OPERATORS,
     **operators_reduce.OPERATORS,
     **operators_shape.OPERATORS,

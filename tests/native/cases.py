@@ -39,6 +39,8 @@ def recurrent(op: str, gates: int, hidden: int, is_int8: bool) -> tuple[str, lis
 IMAGE, GATE = int8(1, 32, 56, 56), int8(1, 32, 1, 1)
 PACKED = int8(1, 2, 56, 56, 1, 16)
 WINDOW = {"kernel": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
+NORMAL = {"axis": 1, "epsilon": 0.02, "rounded": 1, "clip": [-128.0, 127.0]}
+FACTORS = floats(2, 32)
 MEAN = {"divisor": 49, "shift": 0, "clip": [-128, 127]}
 CONV = {"strides": [1, 1], "pads": [1] * 4, "groups": 1, "shift": [9], "clip": [-128, 127]}
 OPERATORS: dict[str, tuple[str, list[Any], Mapping[str, Any], int]] = {
@@ -48,6 +50,12 @@ OPERATORS: dict[str, tuple[str, list[Any], Mapping[str, Any], int]] = {
     "pixel_table": ("pixel_table", [int8(1, 224, 224, 3).view(np.uint8), int8(3, 256)], {"axis": 3}, 150528),
     "prelu": ("prelu", [int8(1, 16, 56, 56), np.full((2, 16), 20000, np.int16)], {"left": 1}, 16 * 56 * 56),
     "prelu packed": ("prelu", [int8(1, 1, 56, 56, 1, 16), np.full((2, 16), 9000, np.int16)], {"left": 1}, 50176),
+    "normalization": ("normalization", [IMAGE, FACTORS], {**NORMAL, "groups": 32}, IMAGE.size),
+    "normalization to floats": ("normalization", [IMAGE, FACTORS], {**NORMAL, "groups": 32, "rounded": 0}, IMAGE.size),
+    "normalization packed": ("normalization", [PACKED, FACTORS], {**NORMAL, "groups": 4}, IMAGE.size),
+    "normalization of pixels": ("normalization", [IMAGE, FACTORS], {**NORMAL, "groups": 0}, IMAGE.size),
+    "normalization of pixels packed": ("normalization", [PACKED, FACTORS], {**NORMAL, "groups": 0}, IMAGE.size),
+    "normalization of rows": ("normalization", [int8(1568, 64), floats(2, 64)], {**NORMAL, "groups": 0}, 100352),
     "pixel_table of planes": ("pixel_table", [int8(1, 3, 224, 224).view(np.uint8), int8(3, 256)], {"axis": 1}, 150528),
     "add": ("add", [IMAGE, IMAGE], {"left_shifts": [1, 0], **_CLIP}, IMAGE.size),
     "multiply": ("multiply", [IMAGE, GATE], _CLIP, IMAGE.size),

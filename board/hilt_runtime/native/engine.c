@@ -5,26 +5,24 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+static const struct {
+  const kernel_t *kernels;
+  const int *count;
+} tables[] = {
+    {move_kernels, &move_kernel_count},         {integer_kernels, &integer_kernel_count},
+    {float_kernels, &float_kernel_count},       {recurrent_kernels, &recurrent_kernel_count},
+    {fixed_kernels, &fixed_kernel_count},       {border_kernels, &border_kernel_count},
+    {softmax_kernels, &softmax_kernel_count},   {look_up_kernels, &look_up_kernel_count},
+    {norm_kernels, &norm_kernel_count},         {integer_norm_kernels, &integer_norm_kernel_count},
+};
+#define TABLES (sizeof tables / sizeof tables[0])
+
 static const kernel_t *kernel_of(int32_t number) {
   int index = number - 1;  // 0: a step of Python's
   if (index < 0) return NULL;
-  if (index < move_kernel_count) return &move_kernels[index];
-  index -= move_kernel_count;
-  if (index < integer_kernel_count) return &integer_kernels[index];
-  index -= integer_kernel_count;
-  if (index < float_kernel_count) return &float_kernels[index];
-  index -= float_kernel_count;
-  if (index < recurrent_kernel_count) return &recurrent_kernels[index];
-  index -= recurrent_kernel_count;
-  if (index < fixed_kernel_count) return &fixed_kernels[index];
-  index -= fixed_kernel_count;
-  if (index < border_kernel_count) return &border_kernels[index];
-  index -= border_kernel_count;
-  if (index < softmax_kernel_count) return &softmax_kernels[index];
-  index -= softmax_kernel_count;
-  if (index < look_up_kernel_count) return &look_up_kernels[index];
-  index -= look_up_kernel_count;
-  return index < norm_kernel_count ? &norm_kernels[index] : NULL;
+  for (size_t i = 0; i < TABLES; index -= *tables[i++].count)
+    if (index < *tables[i].count) return &tables[i].kernels[index];
+  return NULL;
 }
 
 // Returns a step's work from a row of its chain on.
@@ -50,8 +48,9 @@ static double now(void) {
 EXPORT int32_t hilt_abi(void) { return HILT_ABI; }
 
 EXPORT int32_t hilt_kernel_count(void) {
-  return move_kernel_count + integer_kernel_count + float_kernel_count + recurrent_kernel_count +
-         fixed_kernel_count + border_kernel_count + softmax_kernel_count + look_up_kernel_count + norm_kernel_count;
+  int count = 0;
+  for (size_t i = 0; i < TABLES; ++i) count += *tables[i].count;
+  return count;
 }
 
 static int buffers_are_there(const hilt_step *step, const hilt_buffer *buffers, int64_t buffer_count) {

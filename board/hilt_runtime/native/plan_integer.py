@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Dict, List, Mapping, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
 from hilt_runtime.fixed_point import MOST_DEPTH
+from hilt_runtime.integer_norm import MOST_COUNTED, are_normal
 from hilt_runtime.native.steps import Builder, NotNativeError, batches_of, broadcast, copy, merged, padded
 from hilt_runtime.operators_integer import softmax_powers
 
@@ -60,6 +61,55 @@ def _prelu(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any
     out = builder.new(data.shape, np.int8)
     builder.step("prelu", [data, grouped, out], [outer, groups, math.prod(pixels), lanes, attributes["left"]])
     return [out]
+
+
+def _normalization(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
+    data, factors, groups = inputs[0], inputs[1], attributes["groups"]
+    _int8(data)
+    if not builder.is_constant(factors):
+        raise NotNativeError("factors that are computed")
+    outer, blocks, inner, lanes = _blocks(data.shape, attributes["axis"], by_pixel=not groups)
+    if factors.dtype != np.float32 or len(factors) != 2 or not 0 <= blocks * lanes - factors.shape[1] < lanes:
+        raise NotNativeError("factors other than two float32 a channel")
+    channels, room = factors.shape[1], blocks * lanes
+    counted = inner * channels // groups if groups else channels
+    if not 0 < counted <= MOST_COUNTED:
+        raise NotNativeError("means of no element, or of too many")
+    if not are_normal(factors, attributes["epsilon"]):
+        raise NotNativeError("factors so small or large that NEON takes results for 0")
+    whole = np.zeros((2, room), np.float32)
+    whole[:, :channels] = factors
+    builder.constant(whole)
+    shape, epsilon = [outer, blocks, inner, lanes], attributes["epsilon"]
+    means = builder.new((2, outer, room if groups else inner), np.float32)
+    out = builder.new(data.shape, np.int8 if attributes["rounded"] else np.float32)
+    if groups:
+        sums = builder.new((outer, room, 2), np.int64)
+        builder.step("channel_sums", [data, sums], shape)
+        builder.step("group_means", [sums, whole, means], [outer, room, channels, groups, inner], [epsilon])
+    else:
+        builder.step("pixel_means", [data, means], [*shape, channels, 0, inner], [epsilon])
+    form = [0 if groups else 1, attributes["rounded"], 0, inner]
+    builder.step("normalize", [data, means, whole, out], [*shape, *form], attributes["clip"])
+    return [out]
+
+
+def _blocks(shape: Sequence[int], axis: int, by_pixel: bool) -> Tuple[int, int, int, int]:
+    """Return images, blocks of channels, pixels, and channels that lie beside each other, of a tensor or a packed one.
+
+    Raises NotNativeError of a packed tensor of several images beside each other that have means of their own.
+    """
+    if len(shape) == 6:
+        images, blocks, height, width, batch, lanes = shape
+        if batch > 1 and not by_pixel:
+            raise NotNativeError("images beside each other")
+        return images, blocks, height * width * batch, lanes
+    axis %= len(shape)
+    if by_pixel and axis == len(shape) - 1:
+        return 1, 1, math.prod(shape[:-1]), shape[-1]
+    if axis != 1:
+        raise NotNativeError("channels of an image that do not lie first")
+    return shape[0], shape[1], math.prod(shape[2:]), 1
 
 
 def _quantize(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
@@ -262,6 +312,7 @@ PLANS: Dict[str, Callable[[Builder, Inputs, Attributes], List[Any]]] = {
     "max_pool": _pool("max_pool"),
     "multiply": _pair("multiply"),
     "pixel_table": _pixel_table,
+    "normalization": _normalization,
     "prelu": _prelu,
     "quantize": _quantize,
     "softmax": _softmax,

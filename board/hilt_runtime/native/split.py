@@ -13,7 +13,7 @@ LEAST = 32768
 AWAKE_MICROSECONDS = 200
 """A helper watches for the next step's pieces so long before it sleeps: steps follow one another at once."""
 _INSTRUCTIONS = {
-    **dict.fromkeys(("copy", "pack", "unpack", "fold", "global_average_pool", "prelu"), 1),
+    **dict.fromkeys(("copy", "pack", "unpack", "fold", "global_average_pool", "prelu", "channel_sums"), 1),
     **dict.fromkeys(("dequantize", "multiply", "table_float", "binary", "take"), 2),
     **dict.fromkeys(("table", "pixel_table", "quantize", "add", "conv", "matmul", "pool_packed", "reduce"), 4),
     **dict.fromkeys(("argmax", "blend"), 6),
@@ -25,6 +25,8 @@ _INSTRUCTIONS = {
     "clip_wide": 18,
     "softmax": 74,
     "norm": 18,
+    "pixel_means": 1,
+    "normalize": 3,
 }
 """Of a kernel for an element or product on 32-bit ARM, about."""
 _SERIES = frozenset((9, 10, 11, 12, 16, 17, 18, 20, 21, 22, 23))
@@ -220,6 +222,20 @@ def _norm(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequenc
     return made
 
 
+def _pixels(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
+    """Cut by pixels: the last two numbers."""
+    *shape, begin, end = numbers
+    cuts = ranges(end - begin, pieces, _LINE)
+    return [(arrays, [*shape, begin + first, begin + last]) for first, last in cuts]
+
+
+def _channels(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
+    """Cut sums of one image's channels by blocks of channels, its second number."""
+    if numbers[0] != 1:
+        return _outermost(0)(arrays, numbers, pieces)
+    return _outermost(1)(arrays, numbers, pieces)
+
+
 def _softmax(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
     """Cut a softmax by lines: along the axes before its own, else along those behind, its fifth and sixth number."""
     if numbers[1] >= pieces:
@@ -264,6 +280,8 @@ _SPLITTERS: Dict[str, Splitter] = {
     "pixel_table": _outermost(0),
     "prelu": _lanes,
     "norm": _norm,
+    "channel_sums": _channels,
+    **dict.fromkeys(("pixel_means", "normalize"), _pixels),
     **dict.fromkeys(("reduce", "argmax"), _outermost(1)),
     **dict.fromkeys(("softmax", "softmax_int8"), _softmax),
     "counted_sum": _groups,

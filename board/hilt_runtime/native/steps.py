@@ -18,7 +18,7 @@ KERNELS = (
     *("table_float", "quantize", "dequantize"),
     *("softmax", "softmax_int8"),
     *("table", "pixel_table", "prelu"),
-    *("norm",),
+    *("norm", "channel_sums", "group_means", "pixel_means", "normalize"),
 )
 """The kernels in the order of the tables in C; a step's number is its kernel's place plus 1, and 0 is Python's."""
 BUFFERS, NUMBERS, FLOATS, AXES = 8, 40, 4, 6

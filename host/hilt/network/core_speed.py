@@ -121,6 +121,10 @@ _PER_ELEMENT: Mapping[str, tuple[float, float]] = {
     "pixel_table": (5.0, 1.06),
     "prelu": (1.35, 1.27),
     "prelu packed": (1.2, 1.13),
+    "normalization": (4.15, 3.21),
+    "normalization packed": (4.67, 3.69),
+    "normalization of pixels": (7.06, 5.6),
+    "normalization of pixels packed": (8.42, 7.1),
     "add": (2.01, 1.75),
     "multiply": (1.4, 1.21),
     "max_pool": (12.4, 10.1),
@@ -237,6 +241,8 @@ def _form(graph: Graph, node: Node, shapes: Sequence[tuple[int, ...]]) -> str:
     """Return a node's operator, or the name of a form of it that has other costs; `shapes` are of computed inputs."""
     if node.op == "Where" and _is_of_one(graph, node.inputs[0]):
         return "Where by one"
+    if node.op == "normalization" and not node.attributes["groups"]:
+        return "normalization of pixels"
     if node.op in ("MatMul", "Gemm") and shapes and shapes[0][-2:-1] in ((), (1,)):
         return f"{node.op} of a row"
     wide = {"depth_to_space": "block", "upsample": "factors"}.get(node.op)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hilt.network.graph import Graph, Node, Tensor, with_used_tensors
+from hilt.network.graph import Graph, Node, Tensor, without_unread
 from hilt.network.onnx_graph import free_name
 from hilt_runtime.fixed_point import MOST_DEPTH
 
@@ -67,7 +67,7 @@ class _Rewriter:
             made, quantiser = self._nodes(node, form)
             nodes += made
             merged.update(quantiser)
-        return _without_unread(
+        return without_unread(
             replace(self._graph, nodes=tuple(node for node in nodes if node.name not in merged), tensors=self._tensors)
         )
 
@@ -154,14 +154,3 @@ def _multiple(entries: NDArray[Any]) -> float | None:
         return None
     near = np.allclose(entries, _BYTES * np.float64(scale), rtol=1e-6, atol=0)
     return float(scale) if near else None
-
-
-def _without_unread(graph: Graph) -> Graph:
-    """Return the graph without nodes whose outputs nobody reads, and their tensors."""
-    nodes: list[Node] = []
-    read = set(graph.outputs)
-    for node in reversed(graph.nodes):
-        if read & set(node.outputs):
-            nodes.append(node)
-            read |= set(node.inputs)
-    return with_used_tensors(replace(graph, nodes=tuple(nodes[::-1])))

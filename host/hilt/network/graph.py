@@ -77,6 +77,13 @@ OPERATORS: Mapping[str, str] = {
         "row of data is rounded to steps of a power of two, its largest finite value less than 2^14 of them (NaN is 0, "
         "larger ones clipped), sums are exact, and quantised as by quantize with the step"
     ),
+    "normalization": (
+        "int8 (N, C, ...), factors float32 (2, C). Attributes axis (of the channels: 1 or the last), groups, epsilon, "
+        "rounded (1: int8, 0: float32), clip [lo, hi], which contains 0: with the mean of an image's channels in so many "
+        "groups, or in 0 groups of each pixel's channels, and the deviation, the root of the variance and epsilon: "
+        "out = clip((data - mean) * (1 / deviation * factors[0]) + factors[1]); mean and 1 / deviation are rounded to "
+        "float32 from exact sums, the result is computed in float32, and rounded half to even"
+    ),
     "quantize": "float32 -> int8. Attribute scale: out = clip(rint(data / scale), -128, 127)",
     "dequantize": "int8 -> float32. Attribute scale: out = data * scale",
 }
@@ -195,6 +202,17 @@ def with_used_tensors(graph: Graph) -> Graph:
         tensors={name: tensor for name, tensor in graph.tensors.items() if name in used},
         constants={name: value for name, value in graph.constants.items() if name in used},
     )
+
+
+def without_unread(graph: Graph) -> Graph:
+    """Return the graph without nodes whose outputs nobody reads, and their tensors."""
+    nodes: list[Node] = []
+    read = set(graph.outputs)
+    for node in reversed(graph.nodes):
+        if read & set(node.outputs):
+            nodes.append(node)
+            read |= set(node.inputs)
+    return with_used_tensors(replace(graph, nodes=tuple(nodes[::-1])))
 
 
 def exponent_of(scale: float | None, name: str) -> int:

@@ -34,7 +34,11 @@ def packed_attributes(graph: Graph, node: Node, layout: PackedLayout) -> dict[st
 
 def _within_rows(node: Node, attributes: Attributes) -> bool:
     """Return whether a row of the output is computed from the same row of the inputs: then no band needs another."""
-    by_row = node.op in _BY_ROW or (node.op == "pad" and "channels" in attributes)
+    by_row = (
+        node.op in _BY_ROW
+        or (node.op == "pad" and "channels" in attributes)
+        or (node.op == "normalization" and not attributes["groups"])
+    )
     return by_row and 2 not in attributes.get("axes", ())
 
 
@@ -118,6 +122,12 @@ def _prelu(graph: Graph, node: Node, layout: PackedLayout) -> dict[str, Any] | N
     return dict(node.attributes)
 
 
+def _normalization(graph: Graph, node: Node, layout: PackedLayout) -> dict[str, Any] | None:
+    """An image's channels; images that lie beside each other have no means of their own."""
+    plain = node.attributes["axis"] != 1 or (layout.parameters.batch > 1 and node.attributes["groups"])
+    return None if plain else dict(node.attributes)
+
+
 def _pool(graph: Graph, node: Node, layout: PackedLayout) -> dict[str, Any] | None:
     return dict(node.attributes) if len(graph.tensors[node.inputs[0]].shape) == 4 else None
 
@@ -134,6 +144,7 @@ _FORMS: Mapping[str, Callable[[Graph, Node, PackedLayout], dict[str, Any] | None
     "global_average_pool": _pool,
     "max_pool": _pool,
     "multiply": _elementwise,
+    "normalization": _normalization,
     "pad": _pad,
     "prelu": _prelu,
     "slice": _slice,

@@ -318,6 +318,24 @@ def _fixed_matmul(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
     return _quantize([made], {"scale": attributes["step"]}) if "step" in attributes else made
 
 
+def _normalization(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
+    images, factors = np.moveaxis(_data(inputs), attributes["axis"], 1), _data(inputs, 1).astype(np.float32)
+    made = np.empty(images.shape, np.float32)
+    over = 0 if attributes["groups"] == 0 else None
+    for image, normal in zip(images, made, strict=True):
+        for channels in np.split(np.arange(image.shape[0]), attributes["groups"] or 1):
+            part = image[channels].astype(np.float64)
+            count = part.size if over is None else len(part)
+            spread = count * np.square(part).sum(axis=over) - np.square(part.sum(axis=over))
+            mean, inverse = part.mean(axis=over), 1 / np.sqrt(spread / count**2 + attributes["epsilon"])
+            along = (2, -1, *[1] * (part.ndim - 1))
+            factor, added = factors[:, channels].reshape(along)
+            slope = np.float32(inverse) * factor
+            normal[channels] = (image[channels].astype(np.float32) - np.float32(mean)) * slope + added
+    limited = np.clip(np.moveaxis(made, 1, attributes["axis"]), *np.float32(attributes["clip"]))
+    return np.ascontiguousarray(np.rint(limited).astype(np.int8) if attributes["rounded"] else limited)
+
+
 def _upsample(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
     high, wide = attributes["factors"]
     data = _data(inputs)
@@ -355,6 +373,7 @@ _OPERATORS: dict[str, Callable[[Inputs, Mapping[str, Any]], Array]] = {
     "slice": _slice,
     "softmax": _softmax,
     "pixel_table": _pixel_table,
+    "normalization": _normalization,
     "prelu": _prelu,
     "table": _table,
     "transpose": _transpose,

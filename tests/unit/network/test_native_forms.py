@@ -36,6 +36,7 @@ STATISTICS = [normal(4), normal(4), normal(4), np.abs(normal(4)) + np.float32(0.
 WIDE = whole(-9, -2, 0, 3, 7)
 POOL = {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [0, 1, 1, 0]}
 POOL_INT8 = {"kernel": [3, 2], "strides": [2, 1], "pads": [0, 1, 1, 0]}
+NORMAL: dict[str, Any] = {"axis": 1, "epsilon": 0.02, "rounded": 1, "clip": [-128.0, 127.0]}
 WINDOW_INT8 = {"strides": [2, 1], "pads": [1, 0, 2, 1], "groups": 2, "shift": [3, 4, 5, 6, 7, 8], "clip": [-100, 90]}
 ONE = {"shift": [1], "clip": [0, 1]}
 BIAS = RANDOM.integers(-900, 900, 6).astype(np.int32)
@@ -156,6 +157,8 @@ FORMS: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
     "by a table of float32": ("table", [B, normal(256)], {}),
     "by a table a channel": ("pixel_table", [B.view(np.uint8), bytes_of(4, 256)], {"axis": 1}),
     "by two factors a channel": ("prelu", [B, np.arange(8, dtype=np.int16).reshape(2, 4) * 4000], {"left": 2}),
+    "less a mean, over a deviation": ("normalization", [B, normal(2, 4)], {**NORMAL, "groups": 2}),
+    "less a pixel's mean": ("normalization", [B, normal(2, 4)], {**NORMAL, "groups": 0}),
     "by one table for all": ("pixel_table", [B, bytes_of(1, 256)], {"axis": 1}),
     "repeated rows and columns": ("upsample", [B], {"factors": [2, 3]}),
     "repeated as often as can be": ("upsample", [bytes_of(1, 1, 1, 2)], {"factors": [1, 1024]}),
@@ -230,6 +233,9 @@ REFUSED: dict[str, tuple[str, list[Any], dict[str, Any], tuple[int, ...]]] = {
     "factors other than two int16 a channel": ("prelu", [B, np.ones((2, 4), np.int32)], {"left": 0}, ()),
     "factors other than two int16 a channel (more)": ("prelu", [B, np.ones((2, 5), np.int16)], {"left": 0}, ()),
     "factors other than two int16 a channel (one)": ("prelu", [B, np.ones((1, 4), np.int16)], {"left": 0}, ()),
+    "a tensor that is not int8 (mean)": ("normalization", [X, normal(2, 4)], {**NORMAL, "groups": 2}, ()),
+    "factors that are computed (mean)": ("normalization", [B, normal(2, 4)], {**NORMAL, "groups": 2}, (1,)),
+    "factors other than two float32 a channel": ("normalization", [B, normal(2, 5)], {**NORMAL, "groups": 2}, ()),
     "factors of another shape": ("LayerNormalization", [X, normal(6, 5), normal(5)], {"axis": 2}, ()),
     "factors of another shape (one)": ("LayerNormalization", [X, normal(1)], {}, ()),
     "factors of another shape (channels)": ("InstanceNormalization", [X, normal(3), normal(3)], {}, ()),

@@ -45,6 +45,7 @@ def work(op: str, inputs: list[Any], attributes: Mapping[str, Any]) -> int:
 
 
 CONV: dict[str, Any] = {"strides": [1, 1], "pads": [1] * 4, "groups": 1, "shift": [9], "clip": [-128, 127]}
+NORMAL: dict[str, Any] = {"axis": 1, "epsilon": 0.02, "rounded": 1, "clip": [-128.0, 127.0]}
 WINDOW: dict[str, Any] = {"kernel": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
 CASES: dict[str, tuple[str, list[Any], dict[str, Any], int]] = {
     "table": ("table", [int8(1000), int8(256)], {}, 3),
@@ -57,6 +58,9 @@ CASES: dict[str, tuple[str, list[Any], dict[str, Any], int]] = {
     "prelu of a block": ("prelu", [int8(1, 1, 9, 3, 1, 16), np.full((2, 9), 9000, np.int16)], {"left": 1}, 3),
     "norm": ("LayerNormalization", [floats(9, 7), floats(7), floats(7)], {}, 3),
     "norm of channels": ("InstanceNormalization", [floats(2, 5, 4, 7), floats(5), floats(5)], {}, 3),
+    "normalization": ("normalization", [int8(1, 9, 20, 20), floats(2, 9)], {**NORMAL, "groups": 9}, 3),
+    "normalization of images": ("normalization", [int8(4, 9, 4, 5), floats(2, 9)], {**NORMAL, "groups": 1}, 3),
+    "normalization of rows": ("normalization", [int8(300, 9), floats(2, 9)], {**NORMAL, "groups": 0}, 3),
     "quantize": ("quantize", [floats(1000)], {"scale": 0.5}, 3),
     "unary": ("Tanh", [floats(1000)], {}, 3),
     "add": ("add", [int8(1, 8, 9, 9), int8(1, 8, 9, 9)], {"left_shifts": [0, 1], "shift": 1, "clip": [-128, 127]}, 3),

@@ -35,6 +35,7 @@ KINDS = (
     *("average_pool packed", "global_average_pool packed", "max_pool packed", "multiply packed", "upsample"),
     *("upsample of pairs", "upsample packed"),
     *("LayerNormalization", "InstanceNormalization"),
+    *("normalization", "normalization packed", "normalization of pixels", "normalization of pixels packed"),
     *("prelu", "prelu packed", "concat of lanes", "depth_to_space of lanes", "pad of lanes"),
     *("softmax", "concat", "slice", "pad", "transpose", "depth_to_space", "reshape", "LSTM", "GRU", "RNN"),
     *("LSTM int8", "GRU int8", "RNN int8", "Add", "Sub", "Mul", "Div", "Relu", "Abs", "Neg", "ReduceSum", "ReduceMean"),

@@ -57,6 +57,8 @@ class ClassificationAccuracy:
 
 
 _MOVES = frozenset(("concat", "reshape", "slice", "transpose"))
+_NORMAL_STEPS = 1e-3
+"""Of int8, by which a normalization of integers differs from that of floats: both round to float32."""
 
 
 @dataclass(frozen=True)
@@ -328,6 +330,8 @@ def _rounding(node: Node, values: Mapping[str, NDArray[Any]], roundings: Mapping
     """
     if node.op in _MOVES:
         return max((roundings.get(name, 0.0) for name in node.inputs), default=0.0)
+    if node.op == "normalization" and node.attributes["rounded"]:
+        return _NORMAL_STEPS
     if node.op != "fixed_matmul" or "step" not in node.attributes:
         return 0.0
     data, lines = (values[name].astype(np.float64) for name in node.inputs)
