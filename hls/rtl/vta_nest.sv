@@ -45,6 +45,7 @@ module vta_nest
   logic [IterBits-1:0] out_left_q, in_left_q;
   // Comparisons with what the counters will be are registers of their own.
   logic first_last_q, second_last_q;  // the micro-op is the last of the range
+  logic first_more_q, second_more_q;  // is not: for the index, so that the loops' have fewer loads
   logic in_one_q, in_two_q, out_one_q, out_two_q;  // iterations left
   // Of the instruction: the length of the inner loop, and the range's end less 3 and less 4.
   logic iter_in_one_q, iter_in_two_q, iter_in_three_q;
@@ -70,26 +71,33 @@ module vta_nest
   assign second_valid = active_q && !(first.outer && out_one_q);
   assign valid_o = {second_valid, active_q};
   assign uop_index_o[0] = uop_q;
-  assign uop_index_o[1] = first.run ? uop_bgn_i : uop_q + 1'b1;
+  assign uop_index_o[1] = first_more_q ? uop_q + 1'b1 : uop_bgn_i;
   assign take = active_q && ready_i;
+
+  logic first_last_d, second_last_d;
+  always_comb begin
+    first_last_d = uop_q == end_less_3_q;
+    second_last_d = uop_q == end_less_4_q;
+    if (!second_more_q) begin
+      first_last_d = uop_count_i[1];
+      second_last_d = uop_count_i[1] || uop_count_i[2];
+    end else if (!first_more_q) begin
+      first_last_d = uop_count_i[2];
+      second_last_d = uop_count_i[3];
+    end
+  end
 
   always_ff @(posedge clk_i) begin
     if (take) begin
       active_q <= second_valid && !(second.outer && (first.outer ? out_two_q : out_one_q));
       // Micro-ops.
-      if (second.run) begin
-        uop_q <= uop_bgn_i;
-        first_last_q <= uop_count_i[1];
-        second_last_q <= uop_count_i[1] || uop_count_i[2];
-      end else if (first.run) begin
-        uop_q <= uop_bgn_i + 1'b1;
-        first_last_q <= uop_count_i[2];
-        second_last_q <= uop_count_i[3];
-      end else begin
-        uop_q <= uop_q + UopEndBits'(2);
-        first_last_q <= uop_q == end_less_3_q;
-        second_last_q <= uop_q == end_less_4_q;
-      end
+      if (!second_more_q) uop_q <= uop_bgn_i;
+      else if (!first_more_q) uop_q <= uop_bgn_i + 1'b1;
+      else uop_q <= uop_q + UopEndBits'(2);
+      first_last_q <= first_last_d;
+      second_last_q <= second_last_d;
+      first_more_q <= !first_last_d;
+      second_more_q <= !second_last_d;
       // Inner loop.
       if (second.outer) begin
         in_left_q <= iter_in_i;
@@ -124,6 +132,8 @@ module vta_nest
       uop_q <= uop_bgn_i;
       first_last_q <= uop_count_i[1];
       second_last_q <= uop_count_i[1] || uop_count_i[2];
+      first_more_q <= !uop_count_i[1];
+      second_more_q <= !(uop_count_i[1] || uop_count_i[2]);
       end_less_3_q <= uop_end_i - UopEndBits'(3);
       end_less_4_q <= uop_end_i - UopEndBits'(4);
       in_left_q <= iter_in_i;
@@ -264,6 +274,9 @@ module vta_nest
       valid_o[0] && !$past(start_i) -> $stable(uop_bgn_i) && $stable(uop_end_i)
           && $stable(iter_in_i))
   else $error("an instruction changed while its loops ran");
+  assert_more : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      active_q -> first_more_q == !first_last_q && second_more_q == !second_last_q)
+  else $error("vta_nest: two registers of one fact differ");
   cover_odd : cover property (@(posedge clk_i) rst_ni && valid_o == 2'b01);
   cover_waits : cover property (@(posedge clk_i) rst_ni && valid_o[0] && !ready_i);
   // verilog_format: on
