@@ -12,6 +12,7 @@ STEPS = 14
 """Bits of the steps that the largest value has, beside the sign."""
 MOST_DEPTH = 1 << 20
 """Products of a sum of int8 at most: it is exact in float64."""
+MOST_OFFSET = 255
 
 
 def exponent_of(data: np.ndarray) -> int:
@@ -51,7 +52,8 @@ def fixed_matmul(inputs: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
     if lines.dtype != np.int8 or lines.shape[-1] != data.shape[-1] or data.shape[-1] > MOST_DEPTH:
         raise ValueError("a matrix product in fixed point needs lines of int8 of the data's depth")
     exponents = exponents_of(data)[..., None]
-    sums = np.matmul(fixed_point(data, exponents), np.swapaxes(lines, -1, -2).astype(np.float64)).astype(np.float32)
+    whole = np.swapaxes(lines, -1, -2).astype(np.float64) + attributes.get("offset", 0)
+    sums = np.matmul(fixed_point(data, exponents), whole).astype(np.float32)
     made = sums * factors_of(np.asarray(attributes["scale"], np.float32), exponents)
     if attributes["turned"]:
         made = np.ascontiguousarray(np.swapaxes(made, -1, -2))

@@ -26,11 +26,11 @@ static int run_product_int8(const work_t *w) {
 }
 
 // --- fixed_matmul: batches[2], rows, depth, columns, strides of the data's batches[2] and of the lines', 1: the target
-// is turned (columns, rows), 1: it is int8, 1: its step is a power of two; the first of all batches' rows, the one behind
-// the last. Buffers: data, lines of int8 (columns, depth) of each batch, room for two rows of data in int16 and for two
+// is turned (columns, rows), 1: it is int8, 1: its step is a power of two; what is added to the lines; the first of all
+// batches' rows, the one behind the last. Buffers: data, lines of int8 (columns, depth) of each batch, room for two rows of data in int16 and for two
 // of the product; target (dense). Floats: the lines' scale; the target's step, and 1 / it. ---
 
-enum { F_ROWS = 2, F_DEPTH, F_COLUMNS, F_DATA, F_LINES = 7, F_TURNED = 9, F_INT8, F_EXACT, F_BEGIN, F_END };
+enum { F_ROWS = 2, F_DEPTH, F_COLUMNS, F_DATA, F_LINES = 7, F_TURNED = 9, F_INT8, F_EXACT, F_OFFSET, F_BEGIN, F_END };
 enum { F_FIXED = 2, F_ROOM, F_TARGET };
 
 // Returns whether a buffer holds a matrix of `elements` of `item` bytes for each of the batches.
@@ -48,7 +48,7 @@ static int check_fixed_matmul(const work_t *w) {
   return holds_batches(w, 0, p + F_DATA, product_of(2, p + F_ROWS), 4) &&
          holds_batches(w, 1, p + F_LINES, product_of(2, lines), 1) && holds(w, F_FIXED, 2 * p[F_DEPTH], 2) &&
          holds(w, F_ROOM, 2 * p[F_COLUMNS], 4) &&
-         holds(w, F_TARGET, elements, p[F_INT8] ? 1 : 4) && in_range(p[F_BEGIN], 0, p[F_END]) &&
+         in_range(p[F_OFFSET], -MOST_OFFSET, MOST_OFFSET) && holds(w, F_TARGET, elements, p[F_INT8] ? 1 : 4) && in_range(p[F_BEGIN], 0, p[F_END]) &&
          p[F_END] <= p[0] * p[1] * p[F_ROWS];
 }
 
@@ -80,6 +80,14 @@ static float fix_row(const work_t *w, const float *data, int16_t *fixed) {
   return factor;
 }
 
+// Returns what an offset of the lines adds to each sum of a row's products.
+static int64_t added_by(const int16_t *fixed, ptrdiff_t depth, int64_t offset) {
+  int64_t sum = 0;
+  if (offset)
+    for (ptrdiff_t i = 0; i < depth; ++i) sum += fixed[i];
+  return sum * offset;
+}
+
 static int run_fixed_matmul(const work_t *w) {
   const int64_t *p = w->p;
   const ptrdiff_t depth = p[F_DEPTH], columns = p[F_COLUMNS];
@@ -93,9 +101,12 @@ static int run_fixed_matmul(const work_t *w) {
     const float first = fix_row(w, data, fixed);
     const float factors[2] = {first, rows == 2 ? fix_row(w, data + depth, fixed + depth) : first};
     if (rows == 1) memcpy(fixed + depth, fixed, (size_t)depth * 2);
+    const int64_t added[2] = {added_by(fixed, depth, p[F_OFFSET]), added_by(fixed + depth, depth, p[F_OFFSET])};
+    const ptrdiff_t exact = EXACT * 128 / (128 + (p[F_OFFSET] < 0 ? -p[F_OFFSET] : p[F_OFFSET]));
     const int plain = !p[F_TURNED] && !p[F_INT8];
     float *made = plain ? (float *)w->data[F_TARGET] + unit * columns : room;
-    times_pair(fixed, lines, depth, columns, factors, made, plain && rows == 2 ? made + columns : room + columns);
+    times_pair(fixed, lines, depth, columns, exact, added, factors, made,
+               plain && rows == 2 ? made + columns : room + columns);
     for (ptrdiff_t next = 0; !plain && next < rows; ++next)
       (p[F_INT8] ? keep_quantised : keep_turned)(w, batch, row + next, room + next * columns);
   }

@@ -15,6 +15,7 @@
 #define EXACT 1008          // products of int8 and of a state's steps, whose sum keeps within 32 bits
 #define STEPS_BITS 14       // of the largest value
 #define MOST_DEPTH (1 << 20)
+#define MOST_OFFSET 255
 #define LEAST_FACTOR 0x1p-100
 #define MOST_EXPONENT 100    // a power of two of float32
 #define WHOLE 6755399441055744.0  // added and taken away, it rounds half to even
@@ -171,19 +172,22 @@ static inline __attribute__((always_inline)) void sum_pair(const int16_t *one, c
     }
 }
 
-// Writes y = sum * factor for LINES sums.
-static inline void scale_sums(const int32_t *parts, float factor, float *y) {
+// Writes y = (sum + added) * factor for LINES sums.
+static inline void scale_sums(const int32_t *parts, int32_t added, float factor, float *y) {
 #ifdef __ARM_NEON
-  vst1q_f32(y, vmulq_n_f32(vcvtq_f32_s32(vld1q_s32(parts)), factor));
+  vst1q_f32(y, vmulq_n_f32(vcvtq_f32_s32(vaddq_s32(vld1q_s32(parts), vdupq_n_s32(added))), factor));
 #else
-  UNROLLED for (int line = 0; line < LINES; ++line) y[line] = (float)parts[line] * factor;
+  UNROLLED for (int line = 0; line < LINES; ++line) y[line] = (float)(parts[line] + added) * factor;
 #endif
 }
 
-// Gives two states' products with LINES lines that lie `apart`, of any length, times a factor for each state.
+// Gives two states' products with LINES lines that lie `apart`, of any length, and what is added, times a factor for each
+// state.
 static __attribute__((noinline, unused)) void times_long(const int16_t *states, const int8_t *lines, ptrdiff_t apart,
-                                                 ptrdiff_t size, const float factors[2], float y[2 * LINES]) {
-  double sums[2 * LINES] = {0};
+                                                 ptrdiff_t size, const int64_t added[2], const float factors[2],
+                                                 float y[2 * LINES]) {
+  double sums[2 * LINES];
+  UNROLLED for (int line = 0; line < 2 * LINES; ++line) sums[line] = (double)added[line / LINES];
   for (ptrdiff_t first = 0; first < size; first += EXACT) {
     int32_t parts[2 * LINES];
     sum_pair(states + first, states + size + first, lines + first, apart, least(size - first, EXACT), parts);
@@ -192,20 +196,21 @@ static __attribute__((noinline, unused)) void times_long(const int16_t *states, 
   UNROLLED for (int line = 0; line < 2 * LINES; ++line) y[line] = (float)sums[line] * factors[line / LINES];
 }
 
-// Gives the products of two states, which lie one behind the other, with lines of int8, times a factor for each state.
-static inline void times_pair(const int16_t *states, const int8_t *lines, ptrdiff_t size, ptrdiff_t count,
-                              const float factors[2], float *one, float *other) {
-  const ptrdiff_t whole = size <= EXACT ? count / LINES * LINES : 0;
+// Gives the products of two states, which lie one behind the other, with lines of int8, and what is added, times a factor
+// for each state. Of up to `exact` products the sums keep within 32 bits.
+static inline void times_pair(const int16_t *states, const int8_t *lines, ptrdiff_t size, ptrdiff_t count, ptrdiff_t exact,
+                              const int64_t added[2], const float factors[2], float *one, float *other) {
+  const ptrdiff_t whole = size <= exact ? count / LINES * LINES : 0;
   for (ptrdiff_t line = 0; line < whole; line += LINES, lines += LINES * size) {
     int32_t parts[2 * LINES];
     sum_pair(states, states + size, lines, size, size, parts);
-    scale_sums(parts, factors[0], one + line);
-    scale_sums(parts + LINES, factors[1], other + line);
+    scale_sums(parts, (int32_t)added[0], factors[0], one + line);
+    scale_sums(parts + LINES, (int32_t)added[1], factors[1], other + line);
   }
   for (ptrdiff_t line = whole, here; line < count; line += here, lines += here * size) {
     here = count - line < LINES ? 1 : LINES;  // one line, LINES times
     float y[2 * LINES];
-    times_long(states, lines, here == 1 ? 0 : size, size, factors, y);
+    times_long(states, lines, here == 1 ? 0 : size, size, added, factors, y);
     memcpy(one + line, y, (size_t)here * 4);
     memcpy(other + line, y + LINES, (size_t)here * 4);
   }

@@ -259,12 +259,12 @@ def _fixed_matmul(builder: Builder, inputs: Inputs, attributes: Attributes) -> L
     (rows, depth), columns = data.shape[-2:], lines.shape[-2]
     batch, sizes, strides = batches_of(data, lines)
     turned, step = attributes["turned"], float(np.float32(attributes.get("step", 0.0)))
-    shape = (columns, rows) if turned else (rows, columns)
+    offset, shape = attributes.get("offset", 0), (columns, rows) if turned else (rows, columns)
     out = builder.new([*batch, *shape], np.int8 if step else np.float32)
     rooms = [
         builder.new((builder.threads, 2, width), kind) for width, kind in ((depth, np.int16), (columns, np.float32))
     ]
-    numbers = [*sizes, rows, depth, columns, *strides[0], *strides[1], turned, bool(step), _is_power(step)]
+    numbers = [*sizes, rows, depth, columns, *strides[0], *strides[1], turned, bool(step), _is_power(step), offset]
     reals = [attributes["scale"], step, 1 / step if step else 0.0]
     builder.step("fixed_matmul", [data, lines, *rooms, out], [*numbers, 0, math.prod(sizes) * rows], reals)
     return [out]

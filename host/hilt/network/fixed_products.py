@@ -9,18 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hilt.network.graph import Graph, Node, Tensor, without_unread
+from hilt.network.linear_floats import LinearFloats, linear_floats
 from hilt.network.onnx_graph import free_name
-from hilt_runtime.fixed_point import MOST_DEPTH
+from hilt_runtime.fixed_point import MOST_DEPTH, MOST_OFFSET
 
 _LEAST_ROWS = 4
 """A matrix of fewer rows or columns stays in floats: converting a row takes as long as multiplying it."""
 _LEAST_PRODUCTS = 4096
 _REASON = "both its matrices are computed; the processor multiplies in fixed point"
-_BYTES = np.arange(-128, 128)
+_NEAR_WHOLE = 1e-3
+"""Steps: floats of a table are rounded."""
 
 
 @dataclass(frozen=True)
@@ -29,15 +28,13 @@ class _Form:
 
     Attributes:
         data: The floats.
-        lines: The int8 tensor; `is_turned` of them: it is (..., depth, columns), else (..., columns, depth).
-        scale: Of its steps.
+        lines: The int8 tensor, its scale and offset; `is_turned`: it is (..., depth, columns), else (..., columns, depth).
         turned: 1 where the product is (..., columns, rows).
     """
 
     data: str
-    lines: str
+    lines: LinearFloats
     is_turned: bool
-    scale: float
     turned: int
 
 
@@ -82,24 +79,20 @@ class _Rewriter:
         left, right = node.inputs
         lines = self._int8(right)
         if lines is not None:
-            return _Form(left, lines[0], True, lines[1], 0)
+            return _Form(left, lines, True, 0)
         lines, data = self._int8(left), self._turned(right)
-        return None if lines is None or data is None else _Form(data, lines[0], False, lines[1], 1)
+        return None if lines is None or data is None else _Form(data, lines, False, 1)
 
     def _shape(self, name: str) -> tuple[int, ...]:
         """Return the shape of a computed tensor; () of a constant."""
         tensor = self._graph.tensors.get(name)
         return () if tensor is None else tuple(tensor.shape)
 
-    def _int8(self, name: str) -> tuple[str, float] | None:
-        """Return the int8 tensor and the scale whose product the floats are; None of other floats."""
-        maker = self._producers.get(name)
-        if maker is None or maker.op not in ("dequantize", "table"):
-            return None
-        if maker.op == "dequantize":
-            return maker.inputs[0], float(np.float32(maker.attributes["scale"]))
-        scale = _multiple(np.asarray(self._graph.constants[maker.inputs[1]]))
-        return None if scale is None else (maker.inputs[0], scale)
+    def _int8(self, name: str) -> LinearFloats | None:
+        """Return the int8 tensor whose multiples the floats are, a whole number added; None of other floats."""
+        floats = linear_floats(self._graph, self._producers.get(name))
+        whole = floats is not None and abs(floats.offset - round(floats.offset)) < _NEAR_WHOLE
+        return floats if floats is not None and whole and abs(floats.offset) <= MOST_OFFSET else None
 
     def _turned(self, name: str) -> str | None:
         """Return the floats that a tensor is, with its last two axes exchanged; None if it is not made so."""
@@ -113,11 +106,13 @@ class _Rewriter:
     def _nodes(self, node: Node, form: _Form) -> tuple[list[Node], list[str]]:
         """Return the nodes of a product, and the name of the node behind it that it does the work of."""
         made: list[Node] = []
-        lines = form.lines
+        lines = form.lines.data
         if form.is_turned:
             lines, turn = self._lines(node, lines)
             made += turn
-        attributes: dict[str, Any] = {"scale": form.scale, "turned": form.turned}
+        attributes: dict[str, Any] = {"scale": form.lines.scale, "turned": form.turned}
+        if round(form.lines.offset):
+            attributes["offset"] = round(form.lines.offset)
         outputs, source, merged = node.outputs, node.source, list[str]()
         readers = self._readers.get(node.outputs[0], ())
         if len(readers) == 1 and readers[0].op == "quantize" and node.outputs[0] not in self._graph.outputs:
@@ -145,12 +140,3 @@ class _Rewriter:
 
 def _exchanged(perm: list[int]) -> list[int]:
     return [*perm[:-2], perm[-1], perm[-2]]
-
-
-def _multiple(entries: NDArray[Any]) -> float | None:
-    """Return the number whose multiples a table's floats are, entries[data + 128] = data * number; None of others."""
-    scale = np.float32(entries[129]) if entries.dtype == np.float32 else np.float32(0)
-    if not np.isfinite(scale) or abs(scale) < 2.0**-60:
-        return None
-    near = np.allclose(entries, _BYTES * np.float64(scale), rtol=1e-6, atol=0)
-    return float(scale) if near else None

@@ -72,8 +72,8 @@ OPERATORS: Mapping[str, str] = {
         "no place are left out"
     ),
     "fixed_matmul": (
-        "data float32 (..., M, K), lines int8 (..., N, K), numpy broadcasting of the stacks. Attributes scale (of the "
-        "lines), turned (0 or 1), step if the result is int8: the product (..., M, N), or (..., N, M) if turned; each "
+        "data float32 (..., M, K), lines int8 (..., N, K), numpy broadcasting of the stacks. Attributes scale and "
+        "offset (0 if left out) of the lines, whose numbers are (line + offset) * scale, turned (0 or 1), step if the result is int8: the product (..., M, N), or (..., N, M) if turned; each "
         "row of data is rounded to steps of a power of two, its largest finite value less than 2^14 of them (NaN is 0, "
         "larger ones clipped), sums are exact, and quantised as by quantize with the step"
     ),

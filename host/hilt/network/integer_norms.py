@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.graph import Graph, Node, Tensor, without_unread
+from hilt.network.linear_floats import linear_floats
 from hilt.network.onnx_graph import free_name
 from hilt_runtime.integer_norm import MOST_COUNTED, are_normal
 
@@ -175,17 +176,16 @@ class _Rewriter:
 
     def _nodes(self, node: Node, norm: _Norm) -> list[Node] | None:
         """Return the nodes of a normalization; None if it has to be computed from floats."""
-        read = _linear(self._graph, self._producers.get(node.inputs[0]))
-        if read is None:
+        floats = linear_floats(self._graph, self._producers.get(node.inputs[0]))
+        if floats is None:
             return None
-        source, scale = read
-        epsilon = float(node.attributes.get("epsilon", 1e-5)) / scale**2
+        epsilon = float(node.attributes.get("epsilon", 1e-5)) / floats.scale**2
         factors, clip = norm.in_steps()
-        factors[0] *= np.sign(scale)
+        factors[0] *= np.sign(floats.scale)
         if not are_normal(factors, epsilon):
             return None
         made: list[Node] = []
-        data = self._laid_out(node, norm, source, made)
+        data = self._laid_out(node, norm, floats.data, made)
         shape = self._tensors[data].shape
         attributes = {"axis": 1 if norm.images else len(shape) - 1, "groups": norm.groups, "epsilon": epsilon}
         attributes |= {"rounded": int(norm.step is not None), "clip": clip}
@@ -225,18 +225,3 @@ class _Rewriter:
     def _reshape(self, data: str, result: str, source: tuple[str, ...]) -> Node:
         shape = [int(size) for size in self._tensors[result].shape]
         return Node(f"{result}.shaped", "reshape", (data,), (result,), {"shape": shape}, source, "it only moves data")
-
-
-def _linear(graph: Graph, maker: Node | None) -> tuple[str, float] | None:
-    """Return the int8 tensor of which floats are a linear function, and its factor; None of other floats."""
-    if maker is not None and maker.op == "dequantize":
-        return maker.inputs[0], float(np.float32(maker.attributes["scale"]))
-    if maker is None or maker.op != "table":
-        return None
-    entries = np.asarray(graph.constants[maker.inputs[1]])
-    if entries.dtype != np.float32 or not np.isfinite(entries).all():
-        return None
-    scale = (float(entries[255]) - float(entries[0])) / 255
-    line = entries[0] + scale * np.arange(256.0)
-    near = np.abs(entries - line).max() <= 1e-6 * np.abs(entries).max()
-    return (maker.inputs[0], scale) if near and scale else None

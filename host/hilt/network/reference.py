@@ -307,7 +307,7 @@ def _counted_sum(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
 
 
 def _fixed_matmul(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
-    data, lines = _data(inputs).astype(np.float64), _data(inputs, 1).astype(np.float64)
+    data, lines = _data(inputs).astype(np.float64), _data(inputs, 1).astype(np.float64) + attributes.get("offset", 0)
     largest = np.abs(np.where(np.isfinite(data), data, 0)).max(axis=-1, keepdims=True, initial=0)
     step = np.exp2(np.frexp(largest)[1] - 14.0)
     rounded_data = np.rint(np.minimum(np.maximum(np.where(np.isnan(data), 0, data / step), -(2.0**14)), 2.0**14))

@@ -38,6 +38,7 @@ def largest_error(data: Any, lines: Any, scale: float) -> float:
     return float(np.abs(data).max() * 2.0**-14 * np.abs(lines.astype(np.float64)).sum(axis=-1).max() * scale)
 
 
+@pytest.mark.parametrize("offset", [0, -3, 255])
 @pytest.mark.parametrize("turned", [0, 1])
 @pytest.mark.parametrize("step", [0.0, 2.0**-2, 0.3])
 @pytest.mark.parametrize(
@@ -48,16 +49,17 @@ def largest_error(data: Any, lines: Any, scale: float) -> float:
     ],
 )  # fmt: skip
 def test_both_engines_have_the_same_bits_and_nearly_the_real_product(
-    data: tuple[int, ...], lines: tuple[int, ...], step: float, turned: int
+    data: tuple[int, ...], lines: tuple[int, ...], step: float, turned: int, offset: int
 ) -> None:
     left, right = floats(*data), int8(*lines)
     attributes = {"scale": 0.125, "turned": turned} | ({"step": step} if step else {})
+    attributes |= {"offset": offset} if offset else {}
     assert assert_native_equals_numpy("fixed_matmul", [left, right], attributes)
     (made,) = operators.run("fixed_matmul", [left, right], attributes)
     node = Node("product", "fixed_matmul", ("a", "b"), ("y",), attributes)
     np.testing.assert_array_equal(evaluate_node(node, [left, right])[0], made)
-    wanted = real(left, right, 0.125, turned)
-    slack = largest_error(left, right, 0.125)
+    moved = right.astype(np.int16) + offset
+    wanted, slack = real(left, moved, 0.125, turned), largest_error(left, moved, 0.125)
     if step:
         assert made.dtype == np.int8
         assert np.abs(made - np.clip(wanted / step, -128, 127)).max() <= 0.5 + slack / step
@@ -69,6 +71,17 @@ def test_a_row_of_int8_is_multiplied_exactly() -> None:
     left, right = int8(12, 300), int8(10, 300)
     (made,) = operators.run("fixed_matmul", [left.astype(np.float32) * 0.5, right], {"scale": 0.25, "turned": 0})
     np.testing.assert_array_equal(made, left.astype(np.int64) @ right.T.astype(np.int64) * 0.125)
+
+
+@pytest.mark.parametrize("depth", [335, 336, 337, 1008, 1009])
+@pytest.mark.parametrize("offset", [-255, 0, 255])
+def test_the_largest_sums_are_exact(depth: int, offset: int) -> None:
+    """2^14 steps of one sign, and lines of the largest numbers: more products than these leave 32 bits."""
+    left, right = np.full((2, depth), 0.9999, np.float32), np.full((5, depth), 127 if offset >= 0 else -128, np.int8)
+    attributes = {"scale": 1.0, "turned": 0, "offset": offset}
+    assert assert_native_equals_numpy("fixed_matmul", [left, right], attributes)
+    (made,) = operators.run("fixed_matmul", [left, right], attributes)
+    np.testing.assert_allclose(made, depth * (int(right[0, 0]) + offset), rtol=1e-3)
 
 
 def test_each_row_has_steps_of_its_own() -> None:
@@ -196,6 +209,11 @@ def test_a_table_of_multiples_is_as_good_as_int8() -> None:
     ]
     made = rewritten(graph_of(nodes, ["y"], VALUES, entries=entries))
     assert made.nodes[0].attributes["scale"] == pytest.approx(0.177) and not made.constants
+    assert "offset" not in made.nodes[0].attributes
+    moved = (entries - np.float32(3) * np.float32(0.177)).astype(np.float32)
+    assert rewritten(graph_of(nodes, ["y"], VALUES, entries=moved)).nodes[0].attributes["offset"] == -3
+    between = (entries + np.float32(0.05)).astype(np.float32)
+    assert "table" in [node.op for node in with_fixed_products(graph_of(nodes, ["y"], VALUES, entries=between)).nodes]
     bent = np.where(np.arange(256) < 128, entries, 2 * entries).astype(np.float32)
     assert [node.op for node in with_fixed_products(graph_of(nodes, ["y"], VALUES, entries=bent)).nodes] == [
         "table", "Transpose", "MatMul",

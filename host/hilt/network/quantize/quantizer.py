@@ -336,7 +336,7 @@ def _rounding(node: Node, values: Mapping[str, NDArray[Any]], roundings: Mapping
         return 0.0
     data, lines = (values[name].astype(np.float64) for name in node.inputs)
     steps = abs(node.attributes["scale"]) / node.attributes["step"]
-    return float(np.abs(data).max() * 2.0**-14 * np.abs(lines).sum(axis=-1).max() * steps)
+    return float(np.abs(data).max() * 2.0**-14 * np.abs(lines + node.attributes.get("offset", 0)).sum(axis=-1).max() * steps)
 
 
 @dataclass
