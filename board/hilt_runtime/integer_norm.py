@@ -47,11 +47,11 @@ def _order(rank: int, axis: int) -> Tuple[int, ...]:
 
 
 def _images(data: np.ndarray) -> int:
-    return data.shape[0] * (data.shape[4] if data.ndim == 6 else 1)
+    return int(data.shape[0] * (data.shape[4] if data.ndim == 6 else 1))
 
 
 def _channels(data: np.ndarray, axis: int) -> int:
-    return data.shape[1] * data.shape[5] if data.ndim == 6 else data.shape[axis]
+    return int(data.shape[1] * data.shape[5] if data.ndim == 6 else data.shape[axis])
 
 
 def _statistics(values: np.ndarray, groups: int, epsilon: float) -> Tuple[np.ndarray, np.ndarray]:

@@ -143,12 +143,14 @@ def transpose(inputs: Inputs, attributes: Attributes) -> Any:
 
 
 def pad(inputs: Inputs, attributes: Attributes) -> Any:
-    """Pad with one value; a packed tensor with channels that are no whole blocks, with zeros."""
+    """Pad with one value or own elements; a packed tensor with channels that are no whole blocks, with zeros."""
     if "channels" in attributes:
         return pad_lanes(inputs, attributes)
     pads: List[int] = attributes["pads"]
     half = len(pads) // 2
     widths = list(zip(pads[:half], pads[half:]))
+    if "mode" in attributes:
+        return np.pad(_required(inputs, 0), widths, mode=attributes["mode"])
     return np.pad(_required(inputs, 0), widths, mode="constant", constant_values=attributes["value"])
 
 

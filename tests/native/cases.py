@@ -65,6 +65,8 @@ OPERATORS: dict[str, tuple[str, list[Any], Mapping[str, Any], int]] = {
     "concat": ("concat", [IMAGE, IMAGE], {"axis": 1}, 2 * IMAGE.size),
     "slice": ("slice", [IMAGE], {"starts": [4], "ends": [40], "axes": [3], "steps": [1]}, 32 * 56 * 36),
     "pad": ("pad", [IMAGE], {"pads": [0, 0, 1, 1, 0, 0, 1, 1], "value": 0}, 32 * 58 * 58),
+    "pad of own elements": ("pad", [IMAGE], {"pads": [0, 0, 1, 1, 0, 0, 1, 1], "mode": "reflect"}, 32 * 58 * 58),
+    "pad of own elements packed": ("pad", [PACKED], {"pads": [0, 0, 1, 1, 0, 0] * 2, "mode": "reflect"}, 32 * 58 * 58),
     "transpose": ("transpose", [IMAGE], {"perm": [0, 2, 3, 1]}, IMAGE.size),
     "depth_to_space": ("depth_to_space", [int8(1, 27, 56, 56)], {"block": [3, 3], "mode": "DCR"}, 27 * 56 * 56),
     "depth_to_space of pairs": ("depth_to_space", [IMAGE], {"block": [2, 2], "mode": "DCR"}, IMAGE.size),

@@ -204,7 +204,7 @@ def _pads_of(builder: Builder, inputs: Inputs, attributes: Attributes) -> Tuple[
     data, *_ = inputs
     every_axis = list(range(data.ndim))
     if "pads" in attributes:
-        return list(attributes["pads"]), every_axis, attributes["value"]
+        return list(attributes["pads"]), every_axis, attributes.get("value", 0)
     _, pads, value, axes = [*inputs, None, None][:4]
     pads = builder.values(pads, "its pads")
     axes = every_axis if axes is None else builder.values(axes, "its axes")

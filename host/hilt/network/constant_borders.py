@@ -21,7 +21,7 @@ def with_borders(graph: Graph, apart: Collection[str] = ()) -> Graph:
     nodes: list[Node] = []
     pads: dict[str, Node] = {}
     for node in graph.nodes:
-        taken = node.op == "pad" and node.outputs[0] not in graph.outputs
+        taken = node.op == "pad" and "mode" not in node.attributes and node.outputs[0] not in graph.outputs
         if taken and all(_takes(reader, node, apart) for reader in readers[node.outputs[0]]):
             pads[node.outputs[0]] = node
         else:

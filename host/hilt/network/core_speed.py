@@ -144,6 +144,8 @@ _PER_ELEMENT: Mapping[str, tuple[float, float]] = {
     "concat": (0.25, 0.14),
     "slice": (1.5, 1.0),
     "pad": (1.4, 0.75),
+    "pad of own elements": (1.76, 0.97),
+    "pad of own elements packed": (0.83, 0.54),
     "transpose": (1.35, 0.51),
     "depth_to_space": (10.2, 4.3),
     "depth_to_space of pairs": (1.22, 0.87),
@@ -241,6 +243,8 @@ def _form(graph: Graph, node: Node, shapes: Sequence[tuple[int, ...]]) -> str:
     """Return a node's operator, or the name of a form of it that has other costs; `shapes` are of computed inputs."""
     if node.op == "Where" and _is_of_one(graph, node.inputs[0]):
         return "Where by one"
+    if node.op == "pad" and "mode" in node.attributes:
+        return "pad of own elements"
     if node.op == "normalization" and not node.attributes["groups"]:
         return "normalization of pixels"
     if node.op in ("MatMul", "Gemm") and shapes and shapes[0][-2:-1] in ((), (1,)):

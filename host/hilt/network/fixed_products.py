@@ -28,7 +28,7 @@ class _Form:
 
     Attributes:
         data: The floats.
-        lines: The int8 tensor, its scale and offset; `is_turned`: it is (..., depth, columns), else (..., columns, depth).
+        lines: The int8 tensor (..., depth, columns) where it `is_turned`, else (..., columns, depth).
         turned: 1 where the product is (..., columns, rows).
     """
 

@@ -55,7 +55,10 @@ OPERATORS: Mapping[str, str] = {
     "concat": "int8 tensors of one scale. Attribute axis",
     "reshape": "Attribute shape",
     "transpose": "Attribute perm",
-    "pad": "Attributes pads (the begins of all axes, then their ends), value",
+    "pad": (
+        "Attributes pads (the begins of all axes, then their ends), value; or mode 'reflect' or 'edge' (ONNX), whose "
+        "pads repeat the tensor's own elements, without value"
+    ),
     "slice": "Attributes starts, ends, axes, steps; as numpy's slices after ONNX's clamping",
     "depth_to_space": (
         "int8 (N, C, H, W). Attributes block [2], mode 'DCR' or 'CRD' (ONNX): "
@@ -73,16 +76,17 @@ OPERATORS: Mapping[str, str] = {
     ),
     "fixed_matmul": (
         "data float32 (..., M, K), lines int8 (..., N, K), numpy broadcasting of the stacks. Attributes scale and "
-        "offset (0 if left out) of the lines, whose numbers are (line + offset) * scale, turned (0 or 1), step if the result is int8: the product (..., M, N), or (..., N, M) if turned; each "
-        "row of data is rounded to steps of a power of two, its largest finite value less than 2^14 of them (NaN is 0, "
-        "larger ones clipped), sums are exact, and quantised as by quantize with the step"
+        "offset (0 if left out) of the lines, whose numbers are (line + offset) * scale, turned (0 or 1), step if the "
+        "result is int8: the product (..., M, N), or (..., N, M) if turned; each row of data is rounded to steps of a "
+        "power of two, its largest finite value less than 2^14 of them (NaN is 0, larger ones clipped), sums are "
+        "exact, and quantised as by quantize with the step"
     ),
     "normalization": (
         "int8 (N, C, ...), factors float32 (2, C). Attributes axis (of the channels: 1 or the last), groups, epsilon, "
-        "rounded (1: int8, 0: float32), clip [lo, hi], which contains 0: with the mean of an image's channels in so many "
-        "groups, or in 0 groups of each pixel's channels, and the deviation, the root of the variance and epsilon: "
-        "out = clip((data - mean) * (1 / deviation * factors[0]) + factors[1]); mean and 1 / deviation are rounded to "
-        "float32 from exact sums, the result is computed in float32, and rounded half to even"
+        "rounded (1: int8, 0: float32), clip [lo, hi], which contains 0: with the mean of an image's channels in so "
+        "many groups, or in 0 groups of each pixel's channels, and the deviation, the root of variance plus epsilon: "
+        "out = clip((data - mean) * (1 / deviation * factors[0]) + factors[1]); mean and 1 / deviation are rounded "
+        "to float32 from exact sums, the result is computed in float32, and rounded half to even"
     ),
     "quantize": "float32 -> int8. Attribute scale: out = clip(rint(data / scale), -128, 127)",
     "dequantize": "int8 -> float32. Attribute scale: out = data * scale",

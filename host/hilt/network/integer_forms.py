@@ -1,7 +1,8 @@
 """Rewrites of an integer graph that change no value: the processor computes less.
 
-The largest of a table's floats is found on int8, as the largest rank among the table's entries. A Transpose that moves
-channels from last to first, axes of one element apart, is written so: the packing reads channels last.
+The largest of a table's floats is found on int8, as the largest rank among the table's entries. A Pad of int8 that
+repeats its own elements works on packed tensors. A Transpose that moves channels from last to first, axes of one
+element apart, is written so: the packing reads channels last.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from hilt.network.graph import Graph, Node, Tensor, with_used_tensors
 
+_MODES = ("reflect", "edge")
 _FIRST = (0, 3, 1, 2)
 """The permutation from channels last to channels first."""
 
@@ -44,8 +46,9 @@ class _Rewriter:
     def rewritten(self) -> Graph:
         nodes: list[Node] = []
         dropped: set[str] = set()
+        rewrites = {"GlobalMaxPool": self._largest, "transpose": self._channels_last, "Pad": self._repeated}
         for node in self._graph.nodes:
-            rewrite = {"GlobalMaxPool": self._largest, "transpose": self._channels_last}.get(node.op)
+            rewrite = rewrites.get(node.op)
             made = rewrite(node) if rewrite else None
             if made is not None:
                 dropped.update(made[1])
@@ -115,6 +118,20 @@ class _Rewriter:
         else:
             entries = np.arange(-128, 128).astype(np.float32) * np.float32(node.attributes["scale"])
         return entries if entries.dtype == np.float32 and not np.isnan(entries).any() else None
+
+    # --- pads of own elements ---
+
+    def _repeated(self, node: Node) -> tuple[list[Node], list[str]] | None:
+        """Return a Pad of int8 that repeats its own elements as hilt's, which packed tensors have too."""
+        tensor, pads = self._graph.tensors.get(node.inputs[0]), self._graph.constants.get(node.inputs[1])
+        mode = node.attributes.get("mode", "constant")
+        if tensor is None or tensor.dtype != "int8" or pads is None or any(node.inputs[3:]) or mode not in _MODES:
+            return None
+        widths = [int(each) for each in pads.reshape(-1)]
+        if len(widths) != 2 * len(tensor.shape) or min(widths) < 0:
+            return None
+        attributes = {"pads": widths, "mode": mode}
+        return [replace(node, op="pad", inputs=node.inputs[:1], attributes=attributes)], []
 
     # --- channels last ---
 

@@ -187,8 +187,8 @@ class _Rewriter:
         made: list[Node] = []
         data = self._laid_out(node, norm, floats.data, made)
         shape = self._tensors[data].shape
-        attributes = {"axis": 1 if norm.images else len(shape) - 1, "groups": norm.groups, "epsilon": epsilon}
-        attributes |= {"rounded": int(norm.step is not None), "clip": clip}
+        attributes: dict[str, Any] = {"axis": 1 if norm.images else len(shape) - 1, "groups": norm.groups}
+        attributes |= {"epsilon": epsilon, "rounded": int(norm.step is not None), "clip": clip}
         result = norm.output
         if shape != self._tensors[result].shape:
             result = self._new(f"{node.name}.normal", replace(self._tensors[result], shape=shape))
@@ -201,7 +201,7 @@ class _Rewriter:
         return made
 
     def _laid_out(self, node: Node, norm: _Norm, source: str, made: list[Node]) -> str:
-        """Return the int8 tensor (N, C, ...) of a normalization's data; add the node that makes it, if one is needed."""
+        """Return the int8 tensor (N, C, ...) of a normalization; add the node that makes it, if one is needed."""
         if not norm.images:
             return source
         maker = self._producers.get(source)

@@ -113,7 +113,7 @@ def _pad(graph: Graph, node: Node, layout: PackedLayout) -> dict[str, Any] | Non
 def adds_channels(graph: Graph, node: Node) -> bool:
     """Return whether a Pad of an image adds channels of zeros behind the others, and nothing else."""
     pads = [int(pad) for pad in node.attributes["pads"]]
-    if graph.tensors[node.inputs[0]].dtype != "int8" or len(pads) != 8 or node.attributes["value"]:
+    if graph.tensors[node.inputs[0]].dtype != "int8" or len(pads) != 8 or node.attributes.get("value", 1):
         return False
     return pads.pop(5) > 0 and not any(pads)
 

@@ -261,10 +261,25 @@ def _transpose(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
 def _pad(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
     data, pads = _data(inputs), attributes["pads"]
     begins, ends = pads[: data.ndim], pads[data.ndim :]
+    if "mode" in attributes:
+        return _repeated(data, begins, ends, attributes["mode"])
     shape = [begin + size + end for begin, size, end in zip(begins, data.shape, ends, strict=True)]
     whole = np.full(shape, attributes["value"], data.dtype)
     whole[tuple(slice(begin, begin + size) for begin, size in zip(begins, data.shape, strict=True))] = data
     return whole
+
+
+def _repeated(data: Array, begins: Sequence[int], ends: Sequence[int], mode: str) -> Array:
+    """Return data padded with its own elements: those before the first are the first, or its neighbours in turn."""
+    for axis, (begin, end) in enumerate(zip(begins, ends, strict=True)):
+        last = data.shape[axis] - 1
+        places = np.arange(-begin, last + 1 + end)
+        if mode == "edge" or last == 0:
+            places = np.clip(places, 0, last)
+        else:
+            places = last - np.abs(last - np.abs(places) % (2 * last))
+        data = data.take(places, axis=axis)
+    return data
 
 
 def _slice(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
@@ -332,7 +347,8 @@ def _normalization(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
             factor, added = factors[:, channels].reshape(along)
             slope = np.float32(inverse) * factor
             normal[channels] = (image[channels].astype(np.float32) - np.float32(mean)) * slope + added
-    limited = np.clip(np.moveaxis(made, 1, attributes["axis"]), *np.float32(attributes["clip"]))
+    least, most = (np.float32(each) for each in attributes["clip"])
+    limited = np.clip(np.moveaxis(made, 1, attributes["axis"]), least, most)
     return np.ascontiguousarray(np.rint(limited).astype(np.int8) if attributes["rounded"] else limited)
 
 

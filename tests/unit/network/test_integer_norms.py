@@ -72,7 +72,9 @@ def test_both_engines_have_the_same_bits_and_the_real_result(
 
 
 @pytest.mark.parametrize("groups", [0, 1, 5])
-@pytest.mark.parametrize(("batch", "lanes", "channels"), [(1, 16, 30), (1, 32, 50), (2, 16, 20), (1, 8, 10), (1, 4, 10)])
+@pytest.mark.parametrize(
+    ("batch", "lanes", "channels"), [(1, 16, 30), (1, 32, 50), (2, 16, 20), (1, 8, 10), (1, 4, 10)]
+)
 def test_a_packed_tensor_has_the_results_of_the_plain_one(groups: int, batch: int, lanes: int, channels: int) -> None:
     blocks = -(-channels // lanes)
     plain = int8(2 * batch, channels, 3, 7)
@@ -116,7 +118,9 @@ def test_the_engine_leaves_other_forms(data: Any, factors: Any, changed: dict[st
         plan_operator(builder, "normalization", [data, factors], attributes)
 
 
-@pytest.mark.parametrize(("data", "groups"), [(int8(2, 3, 5).astype(np.int16), 3), (int8(2, 2, 5), 3), (int8(2, 3, 5), 2)])
+@pytest.mark.parametrize(
+    ("data", "groups"), [(int8(2, 3, 5).astype(np.int16), 3), (int8(2, 2, 5), 3), (int8(2, 3, 5), 2)]
+)
 def test_factors_that_do_not_fit_are_refused(data: Any, groups: int) -> None:
     attributes = {"axis": 1, "groups": groups, "epsilon": 0.37, "rounded": 1, "clip": INT8}
     with pytest.raises(ValueError, match="needs int8 and two factors a channel"):
@@ -239,11 +243,12 @@ def test_a_factor_behind_a_relu_is_not_taken_in() -> None:
 
 
 def test_a_clip_is_taken_in_where_0_is_within() -> None:
-    for low, high, operators_left in ((-0.25, 2.0, ["normalization"]), (0.5, 2.0, ["normalization", "Clip", "quantize"])):
+    clipped = ["normalization"]
+    for low, high, wanted in ((-0.25, 2.0, clipped), (0.5, 2.0, [*clipped, "Clip", "quantize"])):
         clip = Node("relu", "Clip", ("n", "low", "high"), ("relu",))
         bounds = {"low": np.float32(low), "high": np.float32(high)}
         made = rewritten(graph_of([FLOATS, NORM, clip, STEPS], IMAGE, **bounds, **SIX))
-        assert [node.op for node in made] == operators_left
+        assert [node.op for node in made] == wanted
     assert made[0].attributes["clip"] == ENDLESS
 
 

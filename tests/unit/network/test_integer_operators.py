@@ -153,6 +153,8 @@ def test_moving_operators_agree() -> None:
     both("reshape", [data], {"shape": [2, -1]})
     both("transpose", [data], {"perm": [0, 3, 1, 2]})
     both("pad", [data], {"pads": [0, 1, 2, 0, 0, 0, 1, 3], "value": 0})
+    both("pad", [data], {"pads": [0, 1, 2, 0, 0, 0, 1, 3], "mode": "edge"})
+    both("pad", [data], {"pads": [1, 7, 2, 0, 0, 3, 1, 4], "mode": "reflect"})
     for starts, ends, steps in (([1, -2], [7, 2**31 - 1], [2, 1]), ([-1, 4], [-(2**31), 0], [-3, -1])):
         both("slice", [data], {"starts": starts, "ends": ends, "axes": [1, 3], "steps": steps})
     for mode in ("DCR", "CRD"):

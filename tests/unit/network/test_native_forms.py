@@ -160,6 +160,8 @@ FORMS: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
     "less a mean, over a deviation": ("normalization", [B, normal(2, 4)], {**NORMAL, "groups": 2}),
     "less a pixel's mean": ("normalization", [B, normal(2, 4)], {**NORMAL, "groups": 0}),
     "by one table for all": ("pixel_table", [B, bytes_of(1, 256)], {"axis": 1}),
+    "by own elements in turn": ("pad", [B], {"pads": [0, 0, 2, 1, 0, 0, 0, 3], "mode": "reflect"}),
+    "by the outermost elements": ("pad", [B], {"pads": [0, 0, 2, 1, 0, 0, 0, 3], "mode": "edge"}),
     "repeated rows and columns": ("upsample", [B], {"factors": [2, 3]}),
     "repeated as often as can be": ("upsample", [bytes_of(1, 1, 1, 2)], {"factors": [1, 1024]}),
 }  # fmt: skip

@@ -36,6 +36,7 @@ KINDS = (
     *("upsample of pairs", "upsample packed"),
     *("LayerNormalization", "InstanceNormalization"),
     *("normalization", "normalization packed", "normalization of pixels", "normalization of pixels packed"),
+    *("pad of own elements", "pad of own elements packed"),
     *("prelu", "prelu packed", "concat of lanes", "depth_to_space of lanes", "pad of lanes"),
     *("softmax", "concat", "slice", "pad", "transpose", "depth_to_space", "reshape", "LSTM", "GRU", "RNN"),
     *("LSTM int8", "GRU int8", "RNN int8", "Add", "Sub", "Mul", "Div", "Relu", "Abs", "Neg", "ReduceSum", "ReduceMean"),
@@ -176,6 +177,15 @@ NODES: dict[str, tuple[str, dict[str, Any], dict[str, Tensor], dict[str, np.ndar
     "product in fixed point, quantised": (
         "fixed_matmul", {"step": 0.5}, of_floats(x=(2, 6, 4), w=(2, 5, 4), y=(2, 6, 5)), {},
         StepWork("fixed_matmul", 2 * 48 + 4 * 60, 592, 240),
+    ),
+    "normalization of groups": (
+        "normalization", {"groups": 2}, of_floats(x=X, y=X), {}, StepWork("normalization", 240, 1920),
+    ),
+    "normalization of pixels": (
+        "normalization", {"groups": 0}, of_floats(x=X, y=X), {}, StepWork("normalization of pixels", 240, 1920),
+    ),
+    "pad of own elements": (
+        "pad", {"pads": [0] * 8, "mode": "edge"}, of_floats(x=X, y=X), {}, StepWork("pad of own elements", 240, 1920),
     ),
     "convolution": (
         "Conv", {}, of_floats(x=X, y=X), {"w": floats(4, 4, 3, 3)}, StepWork("Conv", 240, 2496, 240 * 36),

@@ -217,3 +217,23 @@ def test_whole_blocks_come_first_where_convolutions_alone_read_them() -> None:
     ):
         assert joined((20, 32), **changes) == [], changes
     assert joined((20, 0, 32)) == [], "a constant among them"
+
+
+def test_a_normalization_of_channels_that_are_first_has_a_packed_form() -> None:
+    inputs, constants = {"a": IMAGE}, {"factors": np.zeros((2, 32), np.float32)}
+    for groups in (0, 4):
+        attributes = {"axis": 1, "groups": groups}
+        assert asked("normalization", inputs, IMAGE, attributes, constants=constants) == attributes
+        wanted = None if groups else attributes
+        assert asked("normalization", inputs, IMAGE, attributes, constants=constants, batch=2) == wanted
+        assert asked("normalization", inputs, IMAGE, attributes, constants=constants, bands=True) == wanted
+        assert asked("normalization", inputs, IMAGE, attributes, constants=constants, dtype="float32") is None
+    assert asked("normalization", inputs, IMAGE, {"axis": 3, "groups": 0}, constants=constants) is None
+
+
+def test_a_pad_of_own_elements_has_a_packed_form() -> None:
+    attributes = {"pads": [0, 0, 2, 1, 0, 0, 0, 3], "mode": "reflect"}
+    assert asked("pad", {"a": IMAGE}, (1, 32, 8, 12), attributes) == {
+        "pads": [0, 0, 2, 1, 0, 0, 0, 0, 0, 3, 0, 0], "mode": "reflect",
+    }  # fmt: skip
+    assert asked("pad", {"a": IMAGE}, (1, 48, 6, 8), {"pads": [0, 0, 0, 0, 0, 16, 0, 0], "mode": "edge"}) is None

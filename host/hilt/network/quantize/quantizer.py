@@ -190,7 +190,7 @@ def _measured(
     agreement = compare(model, integers, compared, counting("comparing with ONNX Runtime", "nodes"))
     accuracy = measure_accuracy(source, model, integers, calibration, counting("measuring the accuracy", "samples"))
     in_float = _price(integers, (*fitted.kept, *floats))
-    bordered = sum(node.op == "pad" and node.attributes["value"] != 0 for node in integers.nodes)
+    bordered = sum(node.op == "pad" and node.attributes.get("value", 0) != 0 for node in integers.nodes)
     return Quantisation(
         model=model, graph=integers, costs=costs, agreement=agreement, accuracy=accuracy, equalised=fitted.equalised,
         centred=fitted.centred, bordered=bordered, kept=in_float, notes=(*notes, *said), samples=compared,
@@ -335,8 +335,9 @@ def _rounding(node: Node, values: Mapping[str, NDArray[Any]], roundings: Mapping
     if node.op != "fixed_matmul" or "step" not in node.attributes:
         return 0.0
     data, lines = (values[name].astype(np.float64) for name in node.inputs)
+    lines += node.attributes.get("offset", 0)
     steps = abs(node.attributes["scale"]) / node.attributes["step"]
-    return float(np.abs(data).max() * 2.0**-14 * np.abs(lines + node.attributes.get("offset", 0)).sum(axis=-1).max() * steps)
+    return float(np.abs(data).max() * 2.0**-14 * np.abs(lines).sum(axis=-1).max() * steps)
 
 
 @dataclass
