@@ -66,32 +66,45 @@ def _prelu(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any
 def _normalization(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
     data, factors, groups = inputs[0], inputs[1], attributes["groups"]
     _int8(data)
-    if not builder.is_constant(factors):
-        raise NotNativeError("factors that are computed")
-    outer, blocks, inner, lanes = _blocks(data.shape, attributes["axis"], by_pixel=not groups)
-    if factors.dtype != np.float32 or len(factors) != 2 or not 0 <= blocks * lanes - factors.shape[1] < lanes:
-        raise NotNativeError("factors other than two float32 a channel")
-    channels, room = factors.shape[1], blocks * lanes
-    counted = inner * channels // groups if groups else channels
+    shape = _blocks(data.shape, attributes["axis"], by_pixel=not groups)
+    whole = _whole_factors(builder, factors, *shape[1::2], epsilon=attributes["epsilon"])
+    counted = shape[2] * factors.shape[1] // groups if groups else factors.shape[1]
     if not 0 < counted <= MOST_COUNTED:
         raise NotNativeError("means of no element, or of too many")
-    if not are_normal(factors, attributes["epsilon"]):
-        raise NotNativeError("factors so small or large that NEON takes results for 0")
-    whole = np.zeros((2, room), np.float32)
-    whole[:, :channels] = factors
-    builder.constant(whole)
-    shape, epsilon = [outer, blocks, inner, lanes], attributes["epsilon"]
-    means = builder.new((2, outer, room if groups else inner), np.float32)
+    means = _means(builder, data, whole, shape, factors.shape[1], attributes)
     out = builder.new(data.shape, np.int8 if attributes["rounded"] else np.float32)
-    if groups:
-        sums = builder.new((outer, room, 2), np.int64)
-        builder.step("channel_sums", [data, sums], shape)
-        builder.step("group_means", [sums, whole, means], [outer, room, channels, groups, inner], [epsilon])
-    else:
-        builder.step("pixel_means", [data, means], [*shape, channels, 0, inner], [epsilon])
-    form = [0 if groups else 1, attributes["rounded"], 0, inner]
+    form = [0 if groups else 1, attributes["rounded"], 0, shape[2]]
     builder.step("normalize", [data, means, whole, out], [*shape, *form], attributes["clip"])
     return [out]
+
+
+def _whole_factors(builder: Builder, factors: Any, blocks: int, lanes: int, epsilon: float) -> Any:
+    """Return the factors of all channels of whole blocks: those behind the last have 0."""
+    if not builder.is_constant(factors):
+        raise NotNativeError("factors that are computed")
+    if factors.dtype != np.float32 or len(factors) != 2 or not 0 <= blocks * lanes - factors.shape[1] < lanes:
+        raise NotNativeError("factors other than two float32 a channel")
+    if not are_normal(factors, epsilon):
+        raise NotNativeError("factors so small or large that NEON takes results for 0")
+    whole = np.zeros((2, blocks * lanes), np.float32)
+    whole[:, : factors.shape[1]] = factors
+    return builder.constant(whole)
+
+
+def _means(
+    builder: Builder, data: Any, factors: Any, shape: Sequence[int], channels: int, attributes: Attributes
+) -> Any:
+    """Add the steps that make the means and the factors of a normalization's elements; return their tensor."""
+    (outer, blocks, inner, lanes), groups, epsilon = shape, attributes["groups"], [attributes["epsilon"]]
+    if not groups:
+        means = builder.new((2, outer, inner), np.float32)
+        builder.step("pixel_means", [data, means], [*shape, channels, 0, inner], epsilon)
+        return means
+    sums = builder.new((outer, blocks * lanes, 2), np.int64)
+    means = builder.new((2, outer, blocks * lanes), np.float32)
+    builder.step("channel_sums", [data, sums], shape)
+    builder.step("group_means", [sums, factors, means], [outer, blocks * lanes, channels, groups, inner], epsilon)
+    return means
 
 
 def _blocks(shape: Sequence[int], axis: int, by_pixel: bool) -> Tuple[int, int, int, int]:

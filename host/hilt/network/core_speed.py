@@ -13,7 +13,7 @@ The native engine cuts a large step in pieces for all cores (hilt_runtime.native
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -209,6 +209,15 @@ _NUMPY_BYTES_PER_SECOND = 100e6
 """Of a Cortex-A9; a core that is `numpy_slower` by less has as many times more."""
 
 
+_FORMS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], bool]]] = {
+    "depth_to_space": ("of pairs", lambda attributes: bool(attributes["block"][1] == 2)),
+    "normalization": ("of pixels", lambda attributes: not attributes["groups"]),
+    "pad": ("of own elements", lambda attributes: "mode" in attributes),
+    "upsample": ("of pairs", lambda attributes: bool(attributes["factors"][1] == 2)),
+}
+"""Forms of operators that have other costs, and the attributes that they are told by."""
+
+
 def core_of(board: str) -> Core:
     """Return the core of a board by its name. A real board that names no part is taken to be a PYNQ-Z2.
 
@@ -243,14 +252,10 @@ def _form(graph: Graph, node: Node, shapes: Sequence[tuple[int, ...]]) -> str:
     """Return a node's operator, or the name of a form of it that has other costs; `shapes` are of computed inputs."""
     if node.op == "Where" and _is_of_one(graph, node.inputs[0]):
         return "Where by one"
-    if node.op == "pad" and "mode" in node.attributes:
-        return "pad of own elements"
-    if node.op == "normalization" and not node.attributes["groups"]:
-        return "normalization of pixels"
     if node.op in ("MatMul", "Gemm") and shapes and shapes[0][-2:-1] in ((), (1,)):
         return f"{node.op} of a row"
-    wide = {"depth_to_space": "block", "upsample": "factors"}.get(node.op)
-    return f"{node.op} of pairs" if wide and node.attributes[wide][1] == 2 else node.op
+    form, is_meant = _FORMS.get(node.op, ("", bool))
+    return f"{node.op} {form}" if form and is_meant(node.attributes) else node.op
 
 
 def _elements(node: Node, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:

@@ -95,19 +95,28 @@ class _Rewriter:
     def _begun(self, node: Node) -> _Norm | None:
         """Return a normalization alone; None of a form that is not computed from integers."""
         shape = self._tensors[node.inputs[0]].shape
-        has_groups = node.op == "InstanceNormalization"
-        axis = 1 if has_groups else int(node.attributes.get("axis", -1)) % len(shape)
-        constants = [self._graph.constants.get(name) for name in node.inputs[1:] if name]
-        if len(shape) not in _RANKS or axis != (1 if has_groups else len(shape) - 1) or len(node.outputs) != 1:
+        if len(shape) not in _RANKS or len(node.outputs) != 1:
             return None
-        counted = math.prod(shape[2:]) if has_groups else shape[-1]
-        if any(each is None or each.shape != (shape[axis],) for each in constants) or not 0 < counted <= MOST_COUNTED:
+        if node.op == "InstanceNormalization":
+            images, channels, counted = shape[0], shape[1], math.prod(shape[2:])
+        else:
+            images, channels, counted = 0, shape[-1], shape[-1]
+            if int(node.attributes.get("axis", -1)) not in (-1, len(shape) - 1):
+                return None
+        factors = self._factors(node, channels)
+        if factors is None or not 0 < counted <= MOST_COUNTED:
             return None
-        factors = np.stack([np.ones(shape[axis]), np.zeros(shape[axis])])
-        for row, constant in zip(factors, constants, strict=False):
+        return _Norm(images, channels if images else 0, factors, node.outputs[0], [node.name], node.source)
+
+    def _factors(self, node: Node, channels: int) -> NDArray[np.float64] | None:
+        """Return an ONNX normalization's factors of channels and the numbers that are added; None if computed."""
+        factors = np.stack([np.ones(channels), np.zeros(channels)])
+        for row, name in zip(factors, filter(None, node.inputs[1:]), strict=False):
+            constant = self._graph.constants.get(name)
+            if constant is None or constant.shape != (channels,):
+                return None
             row[:] = constant
-        images, groups = (shape[0], shape[1]) if has_groups else (0, 0)
-        return _Norm(images, groups, factors, node.outputs[0], [node.name], node.source)
+        return factors
 
     def _followed(self, norm: _Norm) -> _Norm:
         """Add the nodes behind a normalization that compute each element by its channel, up to a quantisation."""
