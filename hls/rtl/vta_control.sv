@@ -137,16 +137,22 @@ module vta_control
   logic stop;
   logic [Stages-1:1] enable_q;  // as one register: started and not stopped
   logic stage_rst_nq = 1'b0;  // before the first edge, too
-  logic drain_q, resetting, ends, faults, any_fault;
+  logic drain_q, resetting, ends, faults;
 
   // Faults are registered: a fault stops the stages two cycles after the one that shows it. What is
   // known of it means something in the cycle of its flag alone, and its address is kept a cycle
   // after its code.
   logic stage_fault_q[Stages];
+  logic any_fault, any_fault_q;  // any of them, as one register: all stages wait for it
   logic [Stages-1:0] raised_q;  // whether a program runs or not: chooses the address
   fault_e stage_fault_code_q[Stages];
   address_t stage_fault_address_q[Stages];
+  always_comb begin
+    any_fault = 1'b0;
+    for (int s = 0; s < Stages; s++) any_fault |= fault_i[s];
+  end
   always_ff @(posedge clk_i) begin
+    any_fault_q <= stage_rst_nq && running_q && any_fault;
     for (int s = 0; s < Stages; s++) begin
       stage_fault_q[s] <= stage_rst_nq && running_q && fault_i[s];
       raised_q[s] <= fault_i[s];
@@ -154,7 +160,6 @@ module vta_control
       stage_fault_address_q[s] <= fault_address_i[s];
     end
   end
-  assign any_fault = stage_fault_q[0] || stage_fault_q[1] || stage_fault_q[2] || stage_fault_q[3];
 
   always_comb begin
     resetting = 1'b0;
@@ -163,11 +168,11 @@ module vta_control
     end
   end
   // A fault in the cycle in which a program begins anew is its end.
-  assign ends = (any_fault || finish_i) && !drain_q && !finished_q;
-  assign faults = ends && any_fault;
+  assign ends = (any_fault_q || finish_i) && !drain_q && !finished_q;
+  assign faults = ends && any_fault_q;
   // For a cycle more than resetting, which waits for the masters.
   assign stop = (rst_ni && (soft_reset || resetting_q))
-      || (stage_rst_nq && (fault_q || (any_fault && !finished_q)));
+      || (stage_rst_nq && (fault_q || (any_fault_q && !finished_q)));
 
   // Counts follow by a cycle.
   logic clear_counts, clear_counts_q, counting_q;
@@ -203,8 +208,8 @@ module vta_control
       for (int s = Stages - 1; s >= 0; s--)
       if (stage_fault_q[s]) fault_code_q <= stage_fault_code_q[s];
       running_q <= 1'b0;
-      finished_q <= !any_fault;
-      fault_q <= any_fault;
+      finished_q <= !any_fault_q;
+      fault_q <= any_fault_q;
     end
     if (fetch_begins_i && !faults) begin
       running_q <= 1'b1;
@@ -274,6 +279,9 @@ module vta_control
       stage_rst_nq -> fault_q == (fault_code_q != FaultNone)
           && (!drain_q || fault_q || $past(resetting_q)))
   else $error("the flag of a fault differs from its code, or stages drain without one");
+  assert_any_fault : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      any_fault_q == (stage_fault_q[0] || stage_fault_q[1] || stage_fault_q[2] || stage_fault_q[3]))
+  else $error("the flag of any fault differs from the stages'");
   assert_drain : assert property (@(posedge clk_i) disable iff (!rst_ni)
       $past(rst_ni && stage_rst_nq && fault_q) -> drain_q)
   else $error("the stages go on after a fault");

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -26,7 +27,8 @@ from hilt.network import zoo
 from hilt.network.board_run import BoardRunner
 from hilt.store import Store, database_path
 from hilt.vta import isa
-from hilt.vta.accelerator import Accelerator, load_parameters
+from hilt.vta.accelerator import Accelerator, IsaRevision, load_parameters
+from hilt.vta.parameters import VTAParameters
 
 from .test_compiled_network import save_quantised
 
@@ -35,6 +37,9 @@ BOARD = "virtual:pynq"
 HILT = (sys.executable, "-c", "from hilt.cli.entry import main; main()")
 EXPLORE = ("explore", "resnet8", "--output", "out", "--sweep")
 SIM = ("sim", "--params", "pynq", "--image", "sums.bin@0", "--insns", "0:2", "--max-cycles", str(1 << 60))
+SIM_WAVES = ("sim", "--params", "small.json", "--isa", "A", "--image", "small.bin@0", "--insns", "0:2", *SIM[-2:])
+SMALL = Accelerator(VTAParameters.from_name("1x8_i8w8a32_12_13_14_15"), IsaRevision.A)
+"""The accelerator whose waves tests/rtl/test_waves.py reads: its model takes half a minute to compile."""
 PUBLISHED = str(Path(__file__).parents[1] / "unit" / "silicon" / "published.jsonl")
 SLOWNESS = 3
 """A machine that is busy with others takes so many times as long."""
@@ -50,22 +55,24 @@ def files(shared_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.savez(folder / "labelled.npz", **labelled)
     (folder / "sweep.toml").write_text("[base]\nparameters = 'pynq'\n[sweep]\nLOG_INP_BUFF_SIZE = [13, 14, 15]\n")
     (folder / "one.toml").write_text("[base]\nparameters = 'pynq'\n[sweep]\nLOG_INP_BUFF_SIZE = [15]\n")
-    endless_program().tofile(folder / "sums.bin")
+    endless_program(Accelerator.for_parameters(load_parameters("pynq"))).tofile(folder / "sums.bin")
+    endless_program(SMALL).tofile(folder / "small.bin")
+    (folder / "small.json").write_text(json.dumps(SMALL.parameters.to_mapping()))
     done = subprocess.run([*HILT, "compile", "int8.onnx", "-o", "net.hilt"], cwd=folder, timeout=280)
     assert done.returncode == 0
     return folder
 
 
-def endless_program() -> NDArray[np.uint64]:
-    """Return a GEMM of 2 x 10^12 micro-ops and FINISH, as words (2, 2): neither model ends it.
+def endless_program(accelerator: Accelerator) -> NDArray[np.uint64]:
+    """Return a GEMM of 5 x 10^11 micro-ops and FINISH, as words (2, 2): neither model ends it.
 
     A program that stalls would not do: the golden model passes any number of cycles of it at once.
     """
     program = np.zeros(2, isa.INSTRUCTION)
     program["opcode"] = isa.Opcode.GEMM, isa.Opcode.FINISH
     gemm = program[:1]
-    gemm["reset"], gemm["uop_end"], gemm["iter_out"], gemm["iter_in"] = 1, 8191, 16383, 16383
-    return isa.encode(program, Accelerator.for_parameters(load_parameters("pynq")))
+    gemm["reset"], gemm["uop_end"], gemm["iter_out"], gemm["iter_in"] = 1, 2047, 16383, 16383
+    return isa.encode(program, accelerator)
 
 
 class Command:
@@ -134,7 +141,7 @@ def started(files: Path) -> Iterator[Callable[..., Command]]:
         (["explore", "int8.onnx", "--sweep", "one.toml", "--verify", "1", "--output", "v"], "RTL: 1", "v/designs.html"),
         (["trace", "resnet18.C5", "0", "--perfetto", "t.json"], "timing", "t.json"),
         (["trace", "resnet18.C5", "0", "--waves", "w.fst"], "compiling the RTL", "w.fst"),
-        (["trace", "resnet18.C5", "0", "--waves", "w.fst"], "running 1", "w.fst"),
+        ([*SIM_WAVES, "--waves", "w.fst"], "running 2", "w.fst"),
         ([*SIM, "--dump", "0:16:out.bin"], "running 2", "out.bin"),
         ([*SIM, "--device", "golden", "--dump", "0:16:out.bin"], "running 2", "out.bin"),
         (["bench", "certainty", "--quick", "--output", "bench"], "certainty", "bench/certainty/about.json"),
@@ -142,7 +149,7 @@ def started(files: Path) -> Iterator[Callable[..., Command]]:
         (["silicon", "choose"], "choosing the schedule of layer 1", "nothing"),
     ],
     ids=["quantize", "quantize-search", "compile", "compile-nodes", "explore", "explore-designs", "explore-verify",
-         "trace", "trace-waves", "trace-waves-running", "sim", "sim-golden", "bench", "silicon-fit", "silicon-choose"],
+         "trace", "trace-waves", "sim-waves", "sim", "sim-golden", "bench", "silicon-fit", "silicon-choose"],
 )  # fmt: skip
 def test_a_command_without_a_board(
     shared_home: Path,

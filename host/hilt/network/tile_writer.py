@@ -49,7 +49,7 @@ class TileWriter:
         self.accelerator = accelerator
         self.uops: list[tuple[int, ...]] = []
         self._uop_numbers: dict[tuple[int, int, int], int] = {}
-        self._records: list[NDArray[np.void]] = []
+        self._records: list[dict[str, int]] = []
         self._owners: list[str] = []
 
     def code(self) -> Code:
@@ -65,7 +65,14 @@ class TileWriter:
         names = tuple(name for name in _NAMES if name in self._owners)
         numbers = {name: number for number, name in enumerate(names)}
         owners = np.array([numbers.get(name, -1) for name in self._owners])
-        return Code(np.concatenate(self._records), owners, names, uops)
+        return Code(self._instructions(), owners, names, uops)
+
+    def _instructions(self) -> NDArray[np.void]:
+        """Return the instructions; what none of a field's names sets is 0."""
+        records = np.zeros(len(self._records), INSTRUCTION)
+        for name in {name for record in self._records for name in record}:
+            records[name] = [record.get(name, 0) for record in self._records]
+        return records
 
     def prepare(self) -> None:
         """Write the micro-ops. Raises Rejected if their buffer is too small."""
@@ -138,11 +145,7 @@ class TileWriter:
 
     def add(self, buffer: str, opcode: Opcode, **fields: int) -> None:
         """Add an instruction; `buffer` is the memory that it moves, "" for none."""
-        record = np.zeros(1, dtype=INSTRUCTION)
-        record["opcode"] = opcode
-        for name, value in fields.items():
-            record[name] = value
-        self._records.append(record)
+        self._records.append({"opcode": opcode, **fields})
         self._owners.append(buffer)
 
     def _consecutive(
