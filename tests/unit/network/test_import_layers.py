@@ -270,7 +270,7 @@ MOVES: dict[str, tuple[str, Case]] = {
         Case("Pad", data=((IMAGE, 2),), constants=(np.array([1, 2, 0, 3]), None, np.array([-1, 1])), opset=18),
     ),
     "pad with reflections": (
-        "Pad",
+        "pad",
         Case("Pad", {"mode": "reflect"}, data=((IMAGE, 2),), constants=(np.array([0, 0, 1, 2, 0, 0, 0, 3]),)),
     ),
     "expand": ("Expand", Case("Expand", data=(((1, 4, 1, 3), 2),), constants=(np.array([2, 4, 5, 3]),))),
@@ -306,7 +306,7 @@ def test_data_are_moved_as_they_are(name: str) -> None:
 @pytest.mark.parametrize(
     ("op", "attributes", "constants", "made"),
     [
-        ("Pad", {"mode": "reflect"}, [np.array([0, 0, 1, 1, 0, 0, 2, 1])], "Pad"),
+        ("Pad", {"mode": "reflect"}, [np.array([0, 0, 1, 1, 0, 0, 2, 1])], "pad"),
         ("Resize", {"mode": "nearest"}, [None, np.array([1, 1, 2, 2], np.float32)], "upsample"),
         ("Resize", {"mode": "nearest"}, [None, np.array([1, 1, 1.5, 2], np.float32)], "Resize"),
         ("Expand", {}, [np.array([3, 4, 8, 8])], "Expand"),
