@@ -1,7 +1,8 @@
-"""`python -m tests.fuzz [frames|bundles|networks] [COUNT] [SEED]`: a million, a hundred thousand, or a thousand."""
+"""Mutated frames and bundles, and random networks: `python -m tests.fuzz [frames|bundles|networks] [COUNT] [SEED]`."""
 
 from __future__ import annotations
 
+import argparse
 import resource
 import sys
 import time
@@ -16,10 +17,13 @@ _MEMORY_BYTES = 4 << 30
 
 
 def main() -> int:
-    arguments = sys.argv[1:]
-    kind = arguments.pop(0) if arguments and not arguments[0].isdigit() else "frames"
-    count, seed = (int(each) for each in (*arguments, *(str(COUNTS[kind]), "1")[len(arguments) :]))
-    return {"frames": frames, "bundles": bundles, "networks": networks}[kind](count, seed)
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("kind", nargs="?", default="frames", choices=COUNTS)
+    parser.add_argument("count", nargs="?", type=int, help="a million, a hundred thousand, or a thousand")
+    parser.add_argument("seed", nargs="?", type=int, default=1)
+    options = parser.parse_args()
+    count = COUNTS[options.kind] if options.count is None else options.count
+    return {"frames": frames, "bundles": bundles, "networks": networks}[options.kind](count, options.seed)
 
 
 def frames(count: int, seed: int) -> int:

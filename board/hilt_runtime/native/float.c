@@ -5,6 +5,7 @@
 #include "functions.h"
 #include "lines.h"
 #include "products.h"
+#include "sums.h"
 #include "vector.h"
 
 #include <math.h>
@@ -185,25 +186,7 @@ static int check_reduce(const work_t *w) {
          holds(w, 1, written, 4);
 }
 
-#define ROWS 4      // sums at once, where each is of a line
 #define COLUMNS 16  // sums that stay in registers
-
-static inline double term(float v, int squares) {
-  const float square = v * v;
-  return (double)(squares ? square : v);
-}
-
-// sums[row] of `size` floats one behind another; the lines lie `apart`.
-static inline __attribute__((always_inline)) void sum_lines(const float *x, ptrdiff_t apart, ptrdiff_t size, int squares, double sums[ROWS]) {
-  double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
-  SCALAR for (ptrdiff_t k = 0; k < size; ++k) {
-    s0 += term(x[k], squares);
-    s1 += term(x[apart + k], squares);
-    s2 += term(x[2 * apart + k], squares);
-    s3 += term(x[3 * apart + k], squares);
-  }
-  sums[0] = s0, sums[1] = s1, sums[2] = s2, sums[3] = s3;
-}
 
 // sums[i] of `size` lines, for `count` columns.
 static inline __attribute__((always_inline)) void sums_along(const float *x, ptrdiff_t size, ptrdiff_t inner, ptrdiff_t count, int squares,
@@ -212,12 +195,12 @@ static inline __attribute__((always_inline)) void sums_along(const float *x, ptr
   for (; i + COLUMNS <= count; i += COLUMNS) {
     double block[COLUMNS] = {0};
     for (ptrdiff_t k = 0; k < size; ++k)
-      UNROLLED for (int j = 0; j < COLUMNS; ++j) block[j] += term(x[k * inner + i + j], squares);
+      UNROLLED for (int j = 0; j < COLUMNS; ++j) block[j] += distance(x[k * inner + i + j], 0.0f, squares);
     UNROLLED for (int j = 0; j < COLUMNS; ++j) sums[i + j] = block[j];
   }
   for (; i < count; ++i) {
     double sum = 0.0;
-    SCALAR for (ptrdiff_t k = 0; k < size; ++k) sum += term(x[k * inner + i], squares);
+    SCALAR for (ptrdiff_t k = 0; k < size; ++k) sum += distance(x[k * inner + i], 0.0f, squares);
     sums[i] = sum;
   }
 }
@@ -270,12 +253,13 @@ static void reduce_lines(const work_t *w, ptrdiff_t lines, ptrdiff_t size) {
   const int squares = w->p[0] == R_SQUARES;
   for (ptrdiff_t first = 0; first < lines; first += ROWS) {
     double sums[ROWS];
+    const float none[ROWS] = {0};
     const ptrdiff_t count = least(lines - first, ROWS);
     const float *x = floats(w, 0) + first * size;
     if (count == ROWS)
-      squares ? sum_lines(x, size, size, 1, sums) : sum_lines(x, size, size, 0, sums);
+      squares ? sum_rows(x, size, 1, none, sums) : sum_rows(x, size, 0, none, sums);
     else
-      for (ptrdiff_t i = 0; i < count; ++i) sums_along(x + i * size, size, 1, 1, squares, sums + i);
+      for (ptrdiff_t i = 0; i < count; ++i) sums[i] = sum_row(x + i * size, size, squares, 0.0f);
     for (ptrdiff_t i = 0; i < count; ++i) target(w)[first + i] = reduced(w->p[0], sums[i], size);
   }
 }

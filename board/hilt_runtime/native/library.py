@@ -26,7 +26,7 @@ SENT = "libhilt-{}.so"
 SOURCES = (
     *("engine.c", "threads.c", "device.c", "move.c", "integer.c", "float.c", "recurrent.c"),
     *("fixed_matmul.c", "border.c", "softmax.c", "look_up.c", "norm.c", "integer_norm.c"),
-    *("engine.h", "fixed_point.h", "functions.h", "lines.h", "products.h", "vector.h"),
+    *("engine.h", "fixed_point.h", "functions.h", "lines.h", "products.h", "sums.h", "vector.h", "vfp.h"),
 )
 FLAGS = (
     *("-std=gnu11", "-O3", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden", "-fwrapv", "-s"),

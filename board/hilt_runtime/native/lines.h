@@ -5,6 +5,8 @@
 #ifndef HILT_LINES_H
 #define HILT_LINES_H
 
+#include "vfp.h"
+
 #include <stddef.h>
 
 #define LINE_OF_PAIRS(name, operator)                                                                   \
@@ -19,22 +21,6 @@ LINE_OF_PAIRS(multiply, *)
 LINE_OF_PAIRS(divide, /)
 
 #if defined(__arm__) && defined(__ARM_FP)
-#define EIGHT(op, left, right)                                                                      \
-  op " s0, " left(0) ", " right(0) "\n" op " s1, " left(1) ", " right(1) "\n"                       \
-  op " s2, " left(2) ", " right(2) "\n" op " s3, " left(3) ", " right(3) "\n"                       \
-  op " s4, " left(4) ", " right(4) "\n" op " s5, " left(5) ", " right(5) "\n"                       \
-  op " s6, " left(6) ", " right(6) "\n" op " s7, " left(7) ", " right(7) "\n"
-#define LOW(i) "s" #i
-#define HIGH_0 "s8"
-#define HIGH_1 "s9"
-#define HIGH_2 "s10"
-#define HIGH_3 "s11"
-#define HIGH_4 "s12"
-#define HIGH_5 "s13"
-#define HIGH_6 "s14"
-#define HIGH_7 "s15"
-#define HIGH(i) HIGH_##i
-#define FIRST_HIGH(i) "s8"
 #define USED "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15", "memory"
 
 // Both lines are dense, or one is one value for all.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,8 @@ def write_norms_as_layers(graph: OnnxGraph) -> None:
         data = graph.computed_inputs(node) if node.op in ("BatchNormalization", "Mul") and not node.domain else []
         maker = producers.get(data[0]) if len(data) == 1 else None
         readers = consumers.get(node.outputs[0], []) if maker is not None else []
-        affine = None if maker is None else _of_image(graph, maker, node, readers)
+        taken = maker is not None and not _is_normal(producers, maker)
+        affine = _of_image(graph, maker, node, readers) if maker is not None and taken else None
         if affine is not None:
             weights, bias = (graph.unique(f"{node.name}.{part}") for part in ("weight", "bias"))
             graph.constants[weights] = affine[0].reshape(-1, 1, 1, 1).astype(np.float32)
@@ -58,6 +59,12 @@ def write_norms_as_layers(graph: OnnxGraph) -> None:
             attributes = {"kernel_shape": [1, 1], "group": len(affine[0])}
             graph.nodes[place] = OnnxNode(node.name, "Conv", [data[0], weights, bias], node.outputs, attributes)
     fold_affine(graph)
+
+
+def _is_normal(producers: Mapping[str, OnnxNode], maker: OnnxNode) -> bool:
+    """Tell whether a node makes the normal values of groups: the normalization takes their factors in."""
+    made = producers.get(maker.inputs[0]) if maker.op == "Reshape" else maker
+    return made is not None and made.op == "InstanceNormalization"
 
 
 def _of_image(

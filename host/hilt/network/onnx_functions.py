@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from hilt.network.onnx_group_norms import write_group_norms
 from hilt_runtime import operators
 
 _OWN = frozenset(("DynamicQuantizeLinear",))
@@ -20,8 +21,9 @@ def inline_functions(model: Any) -> Any:
 
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
+    opset = max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=1)
+    model = write_group_norms(model, opset)
     for _ in range(_MOST_ROUNDS):
-        opset = max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=1)
         names = sorted({node.op_type for node in _nodes(model.graph) if _is_defined(node, opset)})
         if not names:
             break

@@ -119,3 +119,20 @@ def test_a_norm_of_few_channels_of_the_input_or_of_one_number_stays() -> None:
     wide = {name: np.repeat(value, 4) for name, value in parts.items()}
     norm = helper.make_node("BatchNormalization", ["x", "g", "b", "m", "v"], ["y"])
     assert assert_same(model_of([norm], {"x": (1, 16, 6, 6)}, wide), {"x": normal(1, 16, 6, 6)})["Conv"] == 0
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_factors_behind_a_normalization_are_no_layer(grouped: bool) -> None:
+    """The normalization takes them in; a layer would need its result in int8 first."""
+    shapes = [helper.make_node("Reshape", ["x", "groups"], ["g"]), helper.make_node("Reshape", ["n", "image"], ["i"])]
+    norm = helper.make_node("InstanceNormalization", ["g" if grouped else "x", "o", "z"], ["n"])
+    nodes = [
+        *([shapes[0], norm, shapes[1]] if grouped else [norm]),
+        helper.make_node("Mul", ["i" if grouped else "n", "f"], ["s"]),
+        helper.make_node("Add", ["s", "f"], ["y"]),
+    ]
+    count = 2 if grouped else 12
+    constants = {"o": np.ones(count, np.float32), "z": np.zeros(count, np.float32), "f": normal(12, 1, 1)}
+    constants |= {"groups": np.array([1, 2, -1]), "image": np.array([1, 12, 6, 6])} if grouped else {}
+    operators = assert_same(model_of(nodes, {"x": (1, 12, 6, 6)}, constants), {"x": normal(1, 12, 6, 6)})
+    assert operators["Conv"] == 0 and operators["Mul"] == operators["Add"] == 1
