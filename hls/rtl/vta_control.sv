@@ -143,16 +143,17 @@ module vta_control
   // known of it means something in the cycle of its flag alone, and its address is kept a cycle
   // after its code.
   logic stage_fault_q[Stages];
-  logic any_fault, any_fault_q;  // any of them, as one register: all stages wait for it
+  logic any_fault, any_fault_d, any_fault_q;  // of any; all stages wait for the register
   logic [Stages-1:0] raised_q;  // whether a program runs or not: chooses the address
   fault_e stage_fault_code_q[Stages];
   address_t stage_fault_address_q[Stages];
+  assign any_fault = stage_fault_q[0] || stage_fault_q[1] || stage_fault_q[2] || stage_fault_q[3];
   always_comb begin
-    any_fault = 1'b0;
-    for (int s = 0; s < Stages; s++) any_fault |= fault_i[s];
+    any_fault_d = 1'b0;
+    for (int s = 0; s < Stages; s++) any_fault_d |= fault_i[s];
   end
   always_ff @(posedge clk_i) begin
-    any_fault_q <= stage_rst_nq && running_q && any_fault;
+    any_fault_q <= stage_rst_nq && running_q && any_fault_d;
     for (int s = 0; s < Stages; s++) begin
       stage_fault_q[s] <= stage_rst_nq && running_q && fault_i[s];
       raised_q[s] <= fault_i[s];
@@ -168,8 +169,8 @@ module vta_control
     end
   end
   // A fault in the cycle in which a program begins anew is its end.
-  assign ends = (any_fault_q || finish_i) && !drain_q && !finished_q;
-  assign faults = ends && any_fault_q;
+  assign ends = (any_fault || finish_i) && !drain_q && !finished_q;
+  assign faults = ends && any_fault;
   // For a cycle more than resetting, which waits for the masters.
   assign stop = (rst_ni && (soft_reset || resetting_q))
       || (stage_rst_nq && (fault_q || (any_fault_q && !finished_q)));
@@ -208,8 +209,8 @@ module vta_control
       for (int s = Stages - 1; s >= 0; s--)
       if (stage_fault_q[s]) fault_code_q <= stage_fault_code_q[s];
       running_q <= 1'b0;
-      finished_q <= !any_fault_q;
-      fault_q <= any_fault_q;
+      finished_q <= !any_fault;
+      fault_q <= any_fault;
     end
     if (fetch_begins_i && !faults) begin
       running_q <= 1'b1;
@@ -280,7 +281,7 @@ module vta_control
           && (!drain_q || fault_q || $past(resetting_q)))
   else $error("the flag of a fault differs from its code, or stages drain without one");
   assert_any_fault : assert property (@(posedge clk_i) disable iff (!rst_ni)
-      any_fault_q == (stage_fault_q[0] || stage_fault_q[1] || stage_fault_q[2] || stage_fault_q[3]))
+      any_fault_q == any_fault)
   else $error("the flag of any fault differs from the stages'");
   assert_drain : assert property (@(posedge clk_i) disable iff (!rst_ni)
       $past(rst_ni && stage_rst_nq && fault_q) -> drain_q)
