@@ -178,8 +178,11 @@ class _Rewriter:
         axis = 1 if norm.images else len(shape) - 1
         if len(shape) not in _RANKS or (*[1] * (len(shape) - constant.ndim), *constant.shape)[axis] != constant.size:
             return None
-        finer = norm.images == shape[0] and constant.size % channels == 0
-        return constant.reshape(-1) if constant.size == channels or finer else None
+        if norm.images:
+            fits = shape[0] == norm.images and constant.size % channels == 0
+        else:
+            fits = constant.size == channels
+        return constant.reshape(-1) if fits else None
 
     # --- The nodes ---
 

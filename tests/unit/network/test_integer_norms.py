@@ -236,6 +236,15 @@ def test_floats_that_several_read_are_made_from_integers_too() -> None:
     assert made[0].attributes["clip"] == [0.0, ENDLESS[1]]
 
 
+def test_factors_of_another_axis_are_not_taken_in() -> None:
+    """Two images of six channels, seen as ten of six others: factors are of other elements."""
+    nodes = [FLOATS, NORM, Node("other", "Reshape", ("n", "shape"), ("o",)), Node("mul", "Mul", ("o", "four"), ("z",))]
+    shapes = {"f": SHAPE, "n": SHAPE, "o": (10, 6, 4), "z": (10, 6, 4)}
+    constants = {"shape": np.array([10, 6, 4]), "four": np.linspace(1, 2, 6, dtype=np.float32).reshape(6, 1)}
+    made = rewritten(graph_of(nodes, shapes, **constants, **SIX))
+    assert [node.op for node in made] == ["normalization", "reshape", "Mul"]
+
+
 def test_a_factor_behind_a_relu_is_not_taken_in() -> None:
     nodes = [FLOATS, NORM, RELU, Node("twice", "Mul", ("relu", "two"), ("t",))]
     made = rewritten(graph_of(nodes, {"f": SHAPE, "n": SHAPE, "relu": SHAPE, "t": SHAPE}, two=np.float32(2), **SIX))
