@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Callable, Dict, Mapping, Sequence, Tuple
 
 import numpy as np
@@ -17,8 +18,11 @@ def normalization(inputs: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
     """
     data, factors = np.asarray(inputs[0]), np.asarray(inputs[1], np.float32)
     channels, groups, (least, most) = factors.shape[1], attributes["groups"], attributes["clip"]
-    turned = data.transpose(_order(data.ndim, attributes["axis"]))
-    rows = turned.reshape(_images(data), -1, data.size // _images(data) // _channels(data, attributes["axis"]))
+    order = _order(data.ndim, attributes["axis"])
+    turned = data.transpose(order)
+    first = 4 if data.ndim == 6 else 2
+    images, room = turned.shape[: first // 2], turned.shape[first // 2 : first]
+    rows = turned.reshape(math.prod(images), math.prod(room), math.prod(turned.shape[first:]))
     if data.dtype != np.int8 or not 0 < channels <= rows.shape[1] or channels % max(groups, 1):
         raise ValueError("a normalization needs int8 and two factors a channel")
     values = rows[:, :channels]
@@ -27,8 +31,7 @@ def normalization(inputs: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
     limited = np.minimum(np.maximum(made, np.float32(least)), np.float32(most))
     whole = np.zeros(rows.shape, np.int8 if attributes["rounded"] else np.float32)
     whole[:, :channels] = np.rint(limited) if attributes["rounded"] else limited
-    back = np.argsort(_order(data.ndim, attributes["axis"]))
-    return np.ascontiguousarray(whole.reshape(turned.shape).transpose(back))
+    return np.ascontiguousarray(whole.reshape(turned.shape).transpose(np.argsort(order)))
 
 
 def are_normal(factors: np.ndarray, epsilon: float) -> bool:
@@ -44,14 +47,6 @@ def _order(rank: int, axis: int) -> Tuple[int, ...]:
         return (0, 4, 1, 5, 2, 3)
     axis %= rank
     return (0, axis, *(other for other in range(1, rank) if other != axis))
-
-
-def _images(data: np.ndarray) -> int:
-    return int(data.shape[0] * (data.shape[4] if data.ndim == 6 else 1))
-
-
-def _channels(data: np.ndarray, axis: int) -> int:
-    return int(data.shape[1] * data.shape[5] if data.ndim == 6 else data.shape[axis])
 
 
 def _statistics(values: np.ndarray, groups: int, epsilon: float) -> Tuple[np.ndarray, np.ndarray]:

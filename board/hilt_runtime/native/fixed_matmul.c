@@ -26,7 +26,7 @@ static int run_product_int8(const work_t *w) {
 }
 
 // --- fixed_matmul: batches[2], rows, depth, columns, strides of the data's batches[2] and of the lines', 1: the target
-// is turned (columns, rows), 1: it is int8, 1: its step is a power of two; what is added to the lines; the first of all
+// is turned (columns, rows), 1: it is int8, 1: its step is a power of two; the lines' offset; the first of all
 // batches' rows, the one behind the last. Buffers: data, lines of int8 (columns, depth) of each batch, room for two rows of data in int16 and for two
 // of the product; target (dense). Floats: the lines' scale; the target's step, and 1 / it. ---
 
@@ -80,7 +80,7 @@ static float fix_row(const work_t *w, const float *data, int16_t *fixed) {
   return factor;
 }
 
-// Returns what an offset of the lines adds to each sum of a row's products.
+// Returns the part that an offset of the lines has in each sum of a row's products.
 static int64_t added_by(const int16_t *fixed, ptrdiff_t depth, int64_t offset) {
   int64_t sum = 0;
   if (offset)

@@ -181,7 +181,7 @@ static inline void scale_sums(const int32_t *parts, int32_t added, float factor,
 #endif
 }
 
-// Gives two states' products with LINES lines that lie `apart`, of any length, and what is added, times a factor for each
+// Gives two states' products with LINES lines that lie `apart`, of any length, plus `added`, times a factor for each
 // state.
 static __attribute__((noinline, unused)) void times_long(const int16_t *states, const int8_t *lines, ptrdiff_t apart,
                                                  ptrdiff_t size, const int64_t added[2], const float factors[2],
@@ -196,7 +196,7 @@ static __attribute__((noinline, unused)) void times_long(const int16_t *states, 
   UNROLLED for (int line = 0; line < 2 * LINES; ++line) y[line] = (float)sums[line] * factors[line / LINES];
 }
 
-// Gives the products of two states, which lie one behind the other, with lines of int8, and what is added, times a factor
+// Gives the products of two states, which lie one behind the other, with lines of int8, plus `added`, times a factor
 // for each state. Of up to `exact` products the sums keep within 32 bits.
 static inline void times_pair(const int16_t *states, const int8_t *lines, ptrdiff_t size, ptrdiff_t count, ptrdiff_t exact,
                               const int64_t added[2], const float factors[2], float *one, float *other) {

@@ -222,18 +222,9 @@ def _norm(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequenc
     return made
 
 
-def _pixels(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
-    """Cut by pixels: the last two numbers."""
-    *shape, begin, end = numbers
-    cuts = ranges(end - begin, pieces, _LINE)
-    return [(arrays, [*shape, begin + first, begin + last]) for first, last in cuts]
-
-
 def _channels(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
-    """Cut sums of one image's channels by blocks of channels, its second number."""
-    if numbers[0] != 1:
-        return _outermost(0)(arrays, numbers, pieces)
-    return _outermost(1)(arrays, numbers, pieces)
+    """Cut sums of channels by images, or those of one image by blocks of channels, its second number."""
+    return _outermost(0 if numbers[0] != 1 else 1)(arrays, numbers, pieces)
 
 
 def _softmax(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
@@ -251,10 +242,15 @@ def _fold(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequenc
     return [(arrays, [*shape, begin + first, begin + last, *form]) for first, last in ranges(end - begin, pieces)]
 
 
-def _groups(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
-    """Cut a counted sum by groups: its last two numbers."""
-    *shape, begin, end = numbers
-    return [(arrays, [*shape, begin + first, begin + last]) for first, last in ranges(end - begin, pieces)]
+def _span(step: int) -> Splitter:
+    """Return a splitter of a span, a step's last two numbers, into multiples of `step`."""
+
+    def cut(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
+        *shape, begin, end = numbers
+        cuts = ranges(end - begin, pieces, step)
+        return [(arrays, [*shape, begin + first, begin + last]) for first, last in cuts]
+
+    return cut
 
 
 def _fixed_rows(arrays: Sequence[Any], numbers: Sequence[Any], pieces: int) -> Sequence[Piece]:
@@ -281,10 +277,10 @@ _SPLITTERS: Dict[str, Splitter] = {
     "prelu": _lanes,
     "norm": _norm,
     "channel_sums": _channels,
-    **dict.fromkeys(("pixel_means", "normalize"), _pixels),
+    **dict.fromkeys(("pixel_means", "normalize"), _span(_LINE)),
     **dict.fromkeys(("reduce", "argmax"), _outermost(1)),
     **dict.fromkeys(("softmax", "softmax_int8"), _softmax),
-    "counted_sum": _groups,
+    "counted_sum": _span(1),
     "matmul": _matmul,
     "fixed_matmul": _fixed_rows,
     **dict.fromkeys(("conv", "conv2d"), _convolution),

@@ -254,8 +254,8 @@ def _form(graph: Graph, node: Node, shapes: Sequence[tuple[int, ...]]) -> str:
         return "Where by one"
     if node.op in ("MatMul", "Gemm") and shapes and shapes[0][-2:-1] in ((), (1,)):
         return f"{node.op} of a row"
-    form, is_meant = _FORMS.get(node.op, ("", bool))
-    return f"{node.op} {form}" if form and is_meant(node.attributes) else node.op
+    form = _FORMS.get(node.op)
+    return f"{node.op} {form[0]}" if form and form[1](node.attributes) else node.op
 
 
 def _elements(node: Node, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:

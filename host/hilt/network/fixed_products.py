@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hilt.network.graph import Graph, Node, Tensor, without_unread
+from hilt.network.graph import Graph, Node
+from hilt.network.graph_rewrite import GraphRewrite
 from hilt.network.linear_floats import LinearFloats, linear_floats
-from hilt.network.onnx_graph import free_name
 from hilt_runtime.fixed_point import MOST_DEPTH, MOST_OFFSET
 
 _LEAST_ROWS = 4
@@ -19,7 +19,7 @@ _LEAST_ROWS = 4
 _LEAST_PRODUCTS = 4096
 _REASON = "both its matrices are computed; the processor multiplies in fixed point"
 _NEAR_WHOLE = 1e-3
-"""Steps: floats of a table are rounded."""
+"""Steps that an offset may be from a whole number: the floats of a table are rounded."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +43,8 @@ def with_fixed_products(graph: Graph) -> Graph:
     return _Rewriter(graph).rewritten()
 
 
-class _Rewriter:
-    """The state of with_fixed_products: its additions to the graph."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-        self._producers = graph.producer()
-        self._readers = graph.consumers()
-        self._tensors: dict[str, Tensor] = dict(graph.tensors)
-        self._taken = {*graph.tensors, *graph.constants}
+class _Rewriter(GraphRewrite):
+    """The products of a graph, in fixed point."""
 
     def rewritten(self) -> Graph:
         nodes: list[Node] = []
@@ -64,9 +57,7 @@ class _Rewriter:
             made, quantiser = self._nodes(node, form)
             nodes += made
             merged.update(quantiser)
-        return without_unread(
-            replace(self._graph, nodes=tuple(node for node in nodes if node.name not in merged), tensors=self._tensors)
-        )
+        return self._of_nodes(node for node in nodes if node.name not in merged)
 
     def _form(self, node: Node) -> _Form | None:
         """Return how a MatMul is computed in fixed point; None if it is not."""
@@ -131,9 +122,9 @@ class _Rewriter:
         if perm == sorted(perm):
             return source, []
         tensor = self._graph.tensors[source]
-        made = free_name(f"{node.name}.lines", self._taken)
-        self._taken.add(made)
-        self._tensors[made] = Tensor(made, tuple(tensor.shape[axis] for axis in perm), "int8", tensor.scale)
+        made = self._new_tensor(
+            f"{node.name}.lines", replace(tensor, shape=tuple(tensor.shape[axis] for axis in perm))
+        )
         reason = "it only moves data"
         return made, [Node(made, "transpose", (source,), (made,), {"perm": perm}, node.source, reason)]
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.graph import Graph, Node, Tensor, with_used_tensors
+from hilt.network.graph_rewrite import GraphRewrite
 
 _MODES = ("reflect", "edge")
 _FIRST = (0, 3, 1, 2)
@@ -33,15 +34,8 @@ class _Moved:
     moves: tuple[Node, ...]
 
 
-class _Rewriter:
-    """The state of with_integer_forms: successors of nodes, by name, and what they add to the graph."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-        self._producers = graph.producer()
-        self._readers = graph.consumers()
-        self._tensors: dict[str, Tensor] = dict(graph.tensors)
-        self._constants: dict[str, NDArray[np.generic]] = dict(graph.constants)
+class _Rewriter(GraphRewrite):
+    """Successors of nodes, by name."""
 
     def rewritten(self) -> Graph:
         nodes: list[Node] = []

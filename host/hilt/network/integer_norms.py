@@ -1,7 +1,7 @@
 """Normalizations of int8 that a layer made: they are computed from the integers, and the quantisation behind them too.
 
-As floats they take the processor five times as long: a look-up, two sums in double, and the quantisation. A mean takes
-away what all elements have in common, and a deviation their scale, so the integers give the same result.
+As floats they take the processor five times as long: a look-up, two sums in double, and the quantisation. The
+result does not change where all elements are moved or scaled alike, so the integers give it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hilt.network.graph import Graph, Node, Tensor, without_unread
+from hilt.network.graph import Graph, Node
+from hilt.network.graph_rewrite import GraphRewrite
 from hilt.network.linear_floats import linear_floats
-from hilt.network.onnx_graph import free_name
 from hilt_runtime.integer_norm import MOST_COUNTED, are_normal
 
 _REASON = "a normalization; the processor sums its integers"
@@ -37,7 +37,7 @@ class _Norm:
     Attributes:
         images: With means over `groups` of channels and their pixels; 0 where each pixel has a mean of its own.
         groups: Of channels; 0 where each pixel has a mean.
-        factors: What a channel's normal values are multiplied with, and what is added: float64 (2, C).
+        factors: Each channel's factor, and its number that is added behind it: float64 (2, C).
         output: The tensor that it makes.
         merged: Names of its nodes.
         source: Of the ONNX nodes that it stands for.
@@ -63,16 +63,8 @@ class _Norm:
         return (self.factors / self.step).astype(np.float32), [float(each) for each in steps]
 
 
-class _Rewriter:
-    """The state of with_integer_norms: its additions to the graph."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-        self._producers = graph.producer()
-        self._readers = graph.consumers()
-        self._tensors: dict[str, Tensor] = dict(graph.tensors)
-        self._constants: dict[str, NDArray[Any]] = dict(graph.constants)
-        self._taken = {*graph.tensors, *graph.constants}
+class _Rewriter(GraphRewrite):
+    """The normalizations of a graph, from integers."""
 
     def rewritten(self) -> Graph:
         nodes: list[Node] = []
@@ -87,8 +79,7 @@ class _Rewriter:
             merged.update(norm.merged)
         if not merged:
             return self._graph
-        kept = tuple(node for node in nodes if node.name not in merged or node.op == "normalization")
-        return without_unread(replace(self._graph, nodes=kept, tensors=self._tensors, constants=self._constants))
+        return self._of_nodes(node for node in nodes if node.name not in merged or node.op == "normalization")
 
     # --- The form ---
 
@@ -145,7 +136,7 @@ class _Rewriter:
         return node.op in _VIEWS and node.inputs[0] == norm.output
 
     def _limits(self, node: Node) -> tuple[float, float] | None:
-        """Return what a Relu or Clip limits to; None if it is computed, or 0 is not among it."""
+        """Return the least and largest result of a Relu or Clip; None if one is computed, or 0 is not between them."""
         if node.op == "Relu":
             return 0.0, _MOST_FLOAT
         bounds = [self._graph.constants.get(name) for name in node.inputs[1:]]
@@ -203,10 +194,8 @@ class _Rewriter:
         attributes |= {"epsilon": epsilon, "rounded": int(norm.step is not None), "clip": clip}
         result = norm.output
         if shape != self._tensors[result].shape:
-            result = self._new(f"{node.name}.normal", replace(self._tensors[result], shape=shape))
-        name = free_name(f"{node.name}.factors", self._taken)
-        self._taken.add(name)
-        self._constants[name] = factors
+            result = self._new_tensor(f"{node.name}.normal", replace(self._tensors[result], shape=shape))
+        name = self._new_constant(f"{node.name}.factors", factors)
         made.append(Node(node.name, "normalization", (data, name), (result,), attributes, norm.source, _REASON))
         if result != norm.output:
             made.append(self._reshape(result, norm.output, norm.source))
@@ -224,14 +213,8 @@ class _Rewriter:
                 return name
         tensor = self._tensors[source]
         shape = (*wanted, tensor.size // math.prod(wanted))
-        name = self._new(f"{node.name}.channels", replace(tensor, shape=shape))
+        name = self._new_tensor(f"{node.name}.channels", replace(tensor, shape=shape))
         made.append(self._reshape(source, name, norm.source))
-        return name
-
-    def _new(self, wanted: str, tensor: Tensor) -> str:
-        name = free_name(wanted, self._taken)
-        self._taken.add(name)
-        self._tensors[name] = replace(tensor, name=name)
         return name
 
     def _reshape(self, data: str, result: str, source: tuple[str, ...]) -> Node:

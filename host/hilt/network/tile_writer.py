@@ -68,7 +68,7 @@ class TileWriter:
         return Code(self._instructions(), owners, names, uops)
 
     def _instructions(self) -> NDArray[np.void]:
-        """Return the instructions; what none of a field's names sets is 0."""
+        """Return the instructions; fields that one does not name are 0."""
         records = np.zeros(len(self._records), INSTRUCTION)
         for name in {name for record in self._records for name in record}:
             records[name] = [record.get(name, 0) for record in self._records]

@@ -58,7 +58,7 @@ class ClassificationAccuracy:
 
 _MOVES = frozenset(("concat", "reshape", "slice", "transpose"))
 _NORMAL_STEPS = 1e-3
-"""Of int8, by which a normalization of integers differs from that of floats: both round to float32."""
+"""Steps of int8 that the results of integers and of floats may be apart: both round to float32."""
 
 
 @dataclass(frozen=True)
