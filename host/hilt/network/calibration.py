@@ -196,16 +196,16 @@ class Runner:
             CalibrationError: ONNX Runtime is not installed.
             OnnxError: It refuses the model.
         """
-        self._name = graph.name
+        self._graph = graph
+        self._is_fused = optimised
         self.outputs = list(dict.fromkeys(outputs))
-        contents = to_model(graph, extra_outputs=tuple(self.outputs)).SerializeToString()
         try:
-            self._session = _session(contents, graph.name, "ORT_ENABLE_ALL" if optimised else "ORT_DISABLE_ALL")
+            self._session = self._loaded("ORT_ENABLE_ALL" if optimised else "ORT_DISABLE_ALL")
         except OnnxError:
             if not optimised:
                 raise
             # ORT_ENABLE_ALL may fuse a convolution into the sum that reads it, and loses its result as an output
-            self._session = _session(contents, graph.name, "ORT_ENABLE_EXTENDED")
+            self._session = self._loaded("ORT_ENABLE_EXTENDED")
 
     def run(self, feeds: Feeds) -> dict[str, NDArray[Any]]:
         """Return the outputs of one inference by name.
@@ -214,13 +214,30 @@ class Runner:
             CalibrationError: The data is of the wrong shape, or holds places that are not there.
         """
         try:
-            given = self._session.run(self.outputs, feeds)
+            given = self._computed(feeds)
         except Exception as error:  # ONNX Runtime's own classes have no common base
             reason = " ".join(str(error).split())[:300]
             raise CalibrationError(
-                f"ONNX Runtime cannot compute {self._name} on the calibration data: {reason}"
+                f"ONNX Runtime cannot compute {self._graph.name} on the calibration data: {reason}"
             ) from error
         return dict(zip(self.outputs, given, strict=True))
+
+    def _computed(self, feeds: Feeds) -> Sequence[Any]:
+        given: Sequence[Any]
+        try:
+            given = self._session.run(self.outputs, feeds)
+        except Exception:
+            if not self._is_fused:
+                raise
+            # a kernel of int8 refuses scales far apart (QLinearGlobalAveragePool: 256 times), which its nodes take
+            plain = self._loaded("ORT_ENABLE_BASIC")
+            given = plain.run(self.outputs, feeds)
+            self._session, self._is_fused = plain, False
+        return given
+
+    def _loaded(self, level: str) -> Any:
+        contents = to_model(self._graph, extra_outputs=tuple(self.outputs)).SerializeToString()
+        return _session(contents, self._graph.name, level)
 
     def over(self, samples: Sequence[Feeds], extra: Feeds | None = None) -> Iterator[dict[str, NDArray[Any]]]:
         """Yield the outputs of each sample; `extra` feeds go with every one."""

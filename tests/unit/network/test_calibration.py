@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from hilt.network.calibration import CalibrationError, make_calibration
+from hilt.network.calibration import CalibrationError, Runner, make_calibration
 from hilt.network.onnx_graph import OnnxGraph, graph_of
 from hilt.schedule.onnx_model import OnnxError
 
@@ -105,3 +105,17 @@ def test_a_network_without_inputs_is_refused() -> None:
     graph.inputs = []
     with pytest.raises(OnnxError, match="net has no inputs: all that it gives out is constant, and there is nothing"):
         samples_of(graph, x=np.ones((2, 3)))
+
+
+def test_scales_that_a_fused_kernel_refuses_are_computed_node_by_node() -> None:
+    weights = {"wide": np.float32(2.0**20), "fine": np.float32(2.0**-5), "zero": np.int8(0)}
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "wide", "zero"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "wide", "zero"], ["d"]),
+        helper.make_node("GlobalAveragePool", ["d"], ["mean"]),
+        helper.make_node("QuantizeLinear", ["mean", "fine", "zero"], ["int8"]),
+        helper.make_node("DequantizeLinear", ["int8", "fine", "zero"], ["y"]),
+    ]
+    runner = Runner(graph_of(model_of(nodes, {"x": (1, 2, 2, 2)}, weights), "net"), ["y"])
+    for sample in (np.full((1, 2, 2, 2), 2.0**20, np.float32), np.zeros((1, 2, 2, 2), np.float32)):
+        assert np.array_equal(runner.run({"x": sample})["y"], np.minimum(sample[:, :, :1, :1], 127 / 32))
