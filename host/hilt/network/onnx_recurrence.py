@@ -6,7 +6,7 @@ the operator's inputs of ONNX (hilt_runtime.operators_recurrent).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -93,6 +93,16 @@ def int8_weights(graph: OnnxGraph, node: OnnxNode, producers: Mapping[str, OnnxN
             return None
         found[place], found[scales_place] = rows
     return found
+
+
+def in_floats(inputs: Sequence[Array | None]) -> list[Array | None]:
+    """Return the runtime's inputs of an operator with int8 weights as ONNX Runtime has them: the weights as floats."""
+    made = list(inputs[: min(_SCALES.values())])
+    for place, scales_place in _SCALES.items():
+        values, scales = inputs[place], inputs[scales_place]
+        assert values is not None and scales is not None
+        made[place] = values.astype(np.float32) * scales[..., None]
+    return made
 
 
 def _read_rows(
