@@ -24,6 +24,7 @@ from hilt.network.onnx_phases import filter_by_phases
 from hilt.network.onnx_pools import pool_largest
 from hilt.network.onnx_products import plain_product
 from hilt.network.onnx_repeated import repeat_addends
+from hilt.network.onnx_sequences import lift_sequences
 from hilt.network.onnx_sinking import move_reshapes_back
 from hilt.network.onnx_slices import part_joined
 from hilt.network.onnx_transposed import activate_before_shuffle, lower_transposed
@@ -49,6 +50,7 @@ def canonicalise(graph: OnnxGraph) -> None:
     images are of one size; batch norms are folded; Pad and Resize are of all axes.
     """
     turn_products(graph)
+    lift_sequences(graph)
     fold_affine(graph, ("ConvTranspose",))  # once it is lowered, a DepthToSpace stands between
     for rewrite in (
         _reshapes,
@@ -60,7 +62,6 @@ def canonicalise(graph: OnnxGraph) -> None:
         plain_product,
         pool_means,
         pool_largest,
-        _flat_windows,
         _pads,
         filter_by_phases,
         _wide_pads,
@@ -236,36 +237,6 @@ def _sums_of_squares(graph: OnnxGraph) -> None:
             attributes["axes"] = axes.tolist()
             node.inputs.pop()
     graph.remove_unused()
-
-
-def _flat_windows(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
-    """Make a one-dimensional convolution or pool a two-dimensional one of height 1."""
-    if node.op not in ("Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool"):
-        return None
-    shape = graph.shape(node.inputs[0])
-    if len(shape) != 3 or len(node.outputs) > 1:
-        return None
-    inputs = list(node.inputs)
-    attributes: dict[str, Any] = dict(node.attributes)
-    if node.op in ("Conv", "ConvTranspose"):
-        if inputs[1] not in graph.constants:
-            return None
-        weights = graph.constants[inputs[1]]
-        inputs[1] = new_constant(graph, f"{node.name}.weight", weights[:, :, None, :])
-    for key in ("kernel_shape", "strides", "dilations", "output_shape", "output_padding"):
-        if key in attributes:
-            attributes[key] = [0 if key == "output_padding" else 1, attributes[key][-1]]
-    if "pads" in attributes:
-        attributes["pads"] = [0, attributes["pads"][0], 0, attributes["pads"][1]]
-    image, result = graph.unique(f"{node.name}.image"), graph.unique(f"{node.name}.result")
-    batch, channels, length = graph.shape(node.outputs[0])
-    graph.shapes[result], graph.dtypes[result] = (batch, channels, 1, length), "float32"
-    inputs[0] = image
-    return [
-        reshape_node(graph, f"{node.name}.rows", node.inputs[0], image, (shape[0], shape[1], 1, shape[2])),
-        OnnxNode(node.name, node.op, inputs, [result], attributes),
-        reshape_node(graph, f"{node.name}.back", result, node.outputs[0], (batch, channels, length)),
-    ]
 
 
 def _pads(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
