@@ -273,10 +273,7 @@ class _Candidates:
             made = equalised(plain.graph, self._ends, plain.statistics, rule)
             if made is None:
                 return
-            try:
-                yield self._made(made, equalised=True)
-            except CalibrationError:  # ONNX Runtime's pools know a smaller range of scales than VTA
-                continue
+            yield self._made(made, equalised=True)
 
     def _made(
         self, graph: OnnxGraph, *, equalised: bool = False, centred: bool = False, bordered: bool = False
