@@ -158,9 +158,9 @@ def _work_of(graph: Graph, manifest: Mapping[str, Any], step: Mapping[str, Any])
         work = packed_work(work, sizes[step["outputs"][0]], sum(sizes.values()))
         return replace(work, op=f"{node.op} of lanes") if "channels" in step["attributes"] else work
     size = manifest["buffers"][step["buffer"]]["bytes"]
-    shape = graph.tensors[step["tensor"]].shape
     if step["kind"] == "pack":
+        shape = graph.tensors[step["tensor"]].shape
         rows = step.get("fold", {}).get("rows", {"kernel": 0, "count": 0})
         copied = rows["kernel"] * rows["count"] * _line(shape, "channels_last" in step)
         return pack_work(shape, size, "fold" in step, "channels_last" in step, copied)
-    return unpack_work(shape, size)
+    return unpack_work(tuple(step["shape"]), size)  # it may be of channels that VTA selects, which no node makes

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hilt.network.compile import compile_network
 from hilt.network.core_speed import START_SECONDS
+from hilt.network.graph import Tensor
 from hilt.network.latency import Latency, latency_text, runs_text
 from hilt.network.processor_time import MEASURED, ProcessorTime, processor_time
 from hilt.network.profile import perfetto, profile
@@ -91,6 +93,24 @@ def test_the_model_of_a_core_gives_each_step_its_time() -> None:
     assert all(0 < native.steps[place] < numpy.steps[place] for place in native.steps)
     assert (native.start_seconds, numpy.start_seconds) == (START_SECONDS["native"], START_SECONDS["numpy"])
     assert "native" in native.assumed and "numpy" in numpy.assumed and "times off" in native.assumed
+
+
+def test_channels_that_vta_selects_are_read_back_in_their_own_size() -> None:
+    built = Builder((1, 16, 8, 8))
+    attributes: dict[str, Any] = {"starts": [4], "ends": [8], "axes": [1], "steps": [1]}
+    half = built.add_node("half", "slice", [built.conv("x", 16)], (1, 4, 8, 8), attributes)
+    layer = built.conv(half, 16)
+    built.constants["entries"] = built.random.normal(0, 1, 256).astype(np.float32)
+    floats = built.add_node("floats", "table", [half, "entries"], (1, 4, 8, 8), {})
+    built.tensors[floats] = Tensor(floats, (1, 4, 8, 8), "float32")
+    graph = built.graph(layer, floats)
+    compiled = compile_network(graph, target(SMALL))
+    (place,) = (
+        place
+        for place, step in enumerate(compiled.manifest["steps"])
+        if step["kind"] == "unpack" and step["tensor"] not in graph.tensors
+    )
+    assert processor_time("virtual:pynq", graph, compiled.manifest, {}).steps[place] > 0
 
 
 @pytest.mark.parametrize("board", [REAL, VIRTUAL])

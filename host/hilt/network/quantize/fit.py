@@ -8,7 +8,7 @@ from itertools import chain
 
 import numpy as np
 
-from hilt.network.calibration import CalibrationError, HeldOut, spread
+from hilt.network.calibration import HeldOut, spread
 from hilt.network.onnx_graph import OnnxGraph
 from hilt.network.quantize.centre import centred
 from hilt.network.quantize.counting import Counting, uncounted
