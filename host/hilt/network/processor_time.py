@@ -28,7 +28,9 @@ from hilt.network.core_speed import (
     unpack_work,
 )
 from hilt.network.graph import Graph
+from hilt.network.vta_form import in_vta_form
 from hilt.virtual.names import PREFIX
+from hilt.vta.parameters import VTAParameters
 from hilt_runtime.native.in_place import read_in_place
 from hilt_runtime.native.split import AWAKE_MICROSECONDS
 
@@ -79,6 +81,7 @@ def processor_time(board: str, graph: Graph, manifest: Mapping[str, Any], engine
 
 def modelled_time(core: Core, graph: Graph, manifest: Mapping[str, Any], engines: Mapping[str, str]) -> ProcessorTime:
     """Return the times of the stated model of a core."""
+    graph = _with_made(graph, VTAParameters.from_name(manifest["target"]["parameters"]))
     all_steps = manifest["steps"]
     chains = {chain.first: chain for chain in chains_of(graph, manifest, engines)}
     free, folds = set(read_in_place(manifest)), folds_of(manifest, engines, chains.values())
@@ -113,6 +116,18 @@ def modelled_time(core: Core, graph: Graph, manifest: Mapping[str, Any], engines
     how = " and ".join(sorted(used)) or starts
     words = f"assumed of a {core.name}, {core.cores} cores, {how}, at most {core.error:g} times off"
     return ProcessorTime(steps, START_SECONDS[starts], words)
+
+
+def _with_made(graph: Graph, parameters: VTAParameters) -> Graph:
+    """Return a graph with what its form for VTA has besides, joins of channels say: steps of a bundle may name it."""
+    form = in_vta_form(graph, parameters)
+    made = {node.name for node in form.nodes}
+    return replace(
+        form,
+        nodes=(*form.nodes, *(node for node in graph.nodes if node.name not in made)),
+        tensors={**graph.tensors, **form.tensors},
+        constants={**graph.constants, **form.constants},
+    )
 
 
 @dataclass
@@ -163,4 +178,4 @@ def _work_of(graph: Graph, manifest: Mapping[str, Any], step: Mapping[str, Any])
         rows = step.get("fold", {}).get("rows", {"kernel": 0, "count": 0})
         copied = rows["kernel"] * rows["count"] * _line(shape, "channels_last" in step)
         return pack_work(shape, size, "fold" in step, "channels_last" in step, copied)
-    return unpack_work(tuple(step["shape"]), size)  # it may be of channels that VTA selects, which no node makes
+    return unpack_work(step["shape"], size)

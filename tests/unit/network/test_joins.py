@@ -125,7 +125,12 @@ def test_the_time_of_a_head_has_no_copy() -> None:
     nodes = tuple(Node(each["name"], each["op"], tuple(each["inputs"]), tuple(each["outputs"]), each["attributes"])
                   for each in HEAD)  # fmt: skip
     graph = Graph("head", ("boxes", "scores"), ("all",), nodes, tensors, CONSTANTS)
-    manifest = {"steps": HEAD, "outputs": [{"name": "all"}], "buffers": {}}
+    manifest = {
+        "steps": HEAD,
+        "outputs": [{"name": "all"}],
+        "buffers": {},
+        "target": {"parameters": "1x16_i8w8a32_15_15_18_17"},
+    }
     native = modelled_time(CORTEX_A9, graph, manifest, {})
     assert native.steps[3] == 0.0 and native.steps[2] > 0.0
     by_hand = modelled_time(CORTEX_A9, graph, manifest, {"sure": "numpy"})

@@ -223,7 +223,12 @@ def test_the_model_knows_when_helpers_sleep() -> None:
     def seconds(*order: Any) -> float:
         """Return the last step's."""
         outputs = [{"name": name} for name in graph.outputs]
-        manifest = {"steps": list(order), "outputs": outputs, "buffers": {}}
+        manifest = {
+            "steps": list(order),
+            "outputs": outputs,
+            "buffers": {},
+            "target": {"parameters": "1x16_i8w8a32_15_15_18_17"},
+        }
         return modelled_time(CORTEX_A9, graph, manifest, {}).steps[len(order) - 1]
 
     first, behind = seconds(steps["a"]), seconds(steps["b"], steps["few"], steps["a"])

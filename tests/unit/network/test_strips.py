@@ -218,7 +218,13 @@ def test_the_model_counts_the_chains_that_the_engine_makes() -> None:
         Node(each["name"], each["op"], tuple(each["inputs"]), (each["name"],), each["attributes"]) for each in steps
     )
     graph = Graph("g", ("x", "bias"), ("y",), nodes, tensors, constants)
-    manifest = {"steps": steps, "outputs": [{"name": "y"}], "programs": [], "buffers": {}}
+    manifest = {
+        "steps": steps,
+        "outputs": [{"name": "y"}],
+        "programs": [],
+        "buffers": {},
+        "target": {"parameters": "1x16_i8w8a32_15_15_18_17"},
+    }
     (chain,) = chains_of(graph, manifest, {})
     plan = planned(steps, constants, given, {"y"})
     assert chained(plan) == [11] and plan.builder.records[0].height == chain.height

@@ -113,6 +113,18 @@ def test_channels_that_vta_selects_are_read_back_in_their_own_size() -> None:
     assert processor_time("virtual:pynq", graph, compiled.manifest, {}).steps[place] > 0
 
 
+def test_a_join_that_no_node_of_the_model_is_has_a_time() -> None:
+    built = Builder((1, 20, 8, 8))
+    made = built.conv("x", 12)
+    joined = built.add_node("joined", "concat", [made, "x"], (1, 32, 8, 8), {"axis": 1})
+    graph = built.graph(built.conv(joined, 16), built.conv("x", 16))
+    compiled = compile_network(graph, target(SMALL))
+    time = processor_time("virtual:pynq", graph, compiled.manifest, {})
+    steps = [step for step in compiled.manifest["steps"] if step["kind"] == "cpu"]
+    assert {step["name"] for step in steps}.difference(node.name for node in graph.nodes)
+    assert len(time.steps) == sum(step["kind"] != "vta" for step in compiled.manifest["steps"])
+
+
 @pytest.mark.parametrize("board", [REAL, VIRTUAL])
 def test_timeline_and_parts_add_up_to_the_latency(board: ProcessorTime) -> None:
     figures = profile(manifest(), [inference(10e-6)] * 2, board)
