@@ -25,7 +25,7 @@ _SIDE = 2
 
 
 def lift_sequences(graph: OnnxGraph) -> None:
-    """Rewrite in place."""
+    """Rewrite a fixed float graph in place."""
     followers = [node for node in graph.nodes if not node.domain and _follows(graph, node)]
     lifted = _connected(graph, followers)
     if not lifted:
@@ -193,8 +193,9 @@ def _resize(graph: OnnxGraph, node: OnnxNode) -> None:
 
 
 def _slice(graph: OnnxGraph, node: OnnxNode) -> None:
-    axes = graph.constants[node.inputs[3]].reshape(-1)
-    node.inputs[3] = _whole(graph, f"{node.name}.axes", [_axis(int(axis)) for axis in axes])
+    axes = graph.constants[node.inputs[3]].reshape(-1)  # of the type that the starts have
+    lifted = np.array([_axis(int(axis)) for axis in axes], axes.dtype)
+    node.inputs[3] = new_constant(graph, f"{node.name}.axes", lifted)
 
 
 def _whole(graph: OnnxGraph, stem: str, values: Sequence[int] | NDArray[Any]) -> str:

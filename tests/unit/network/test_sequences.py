@@ -67,9 +67,11 @@ BETWEEN: dict[str, Nodes] = {
 }  # fmt: skip
 
 
-def lifted(nodes: Nodes, outputs: tuple[str, ...] = ("y",), opset: int = 18) -> OnnxGraph:
+def lifted(
+    nodes: Nodes, outputs: tuple[str, ...] = ("y",), opset: int = 18, more: dict[str, Array] | None = None
+) -> OnnxGraph:
     """Return the graph with images, which computes as the model does."""
-    model = model_of(nodes, {"x": (1, 6, 12)}, CONSTANTS, outputs, opset)
+    model = model_of(nodes, {"x": (1, 6, 12)}, CONSTANTS | (more or {}), outputs, opset)
     graph, feeds = graph_of(model, "net"), {"x": normal(1, 6, 12)}
     fix(graph, {}, {})
     lift_sequences(graph)
@@ -117,6 +119,13 @@ def test_axes_may_be_an_attribute() -> None:
     mean = node("ReduceMean", ["a"], ["y"], axes=[-1], keepdims=0)
     graph = lifted([node("Conv", ["x", "k"], ["a"], pads=[1, 1]), mean], opset=17)
     assert graph.nodes[-1].attributes["axes"] == [2, 3]
+
+
+def test_a_cut_may_have_its_places_in_32_bits() -> None:
+    constants = {name: np.array([value], np.int32) for name, value in (("from", 1), ("to", 9), ("axis", -1))}
+    cut = node("Slice", ["a", *constants], ["y"])
+    graph = lifted([node("Conv", ["x", "k"], ["a"], pads=[1, 1]), cut], more=constants)
+    assert graph.shape("y") == (1, 8, 8)
 
 
 def test_other_operators_read_the_sequence() -> None:
