@@ -19,7 +19,7 @@ def move_reshapes_back(graph: OnnxGraph) -> None:
     producers: dict[str, OnnxNode] = {}
     nodes: list[OnnxNode] = []
     for node in graph.nodes:
-        for each in _moved(graph, node, producers) or [node]:
+        for each in _moved(graph, node, producers) or _padded(graph, node, producers) or [node]:
             nodes.append(each)
             producers.update((name, each) for name in each.outputs if name)
     graph.nodes = nodes
@@ -45,6 +45,28 @@ def _moved(graph: OnnxGraph, node: OnnxNode, producers: Mapping[str, OnnxNode]) 
     graph.shapes[result], graph.dtypes[result] = first, graph.dtypes.get(node.outputs[0], "float32")
     return [
         OnnxNode(node.name, node.op, inputs, [result], dict(node.attributes)),
+        reshape_node(graph, f"{node.name}.shape", result, node.outputs[0], last),
+    ]
+
+
+def _padded(graph: OnnxGraph, node: OnnxNode, producers: Mapping[str, OnnxNode]) -> list[OnnxNode] | None:
+    """Return the Pad of an image with a side of 1, and the Reshape that drops this side; None for other tensors."""
+    if node.op != "Pad" or node.domain:
+        return None
+    maker, pads = producers.get(node.inputs[0]), graph.constants.get(node.inputs[1])
+    if maker is None or maker.op != "Reshape" or pads is None or pads.size != 6 or any(node.inputs[3:]):
+        return None
+    first, last = graph.shape(maker.inputs[0]), graph.shape(node.outputs[0])
+    if not _drops_side(first, graph.shape(node.inputs[0])):
+        return None
+    place = 2 if first[2] == 1 else 3
+    wide = np.insert(pads.reshape(2, 3), place, 0, axis=1).reshape(-1).astype(np.int64)
+    result = graph.unique(f"{node.name}.moved")
+    graph.shapes[result] = (*last[:2], 1, last[2]) if place == 2 else (*last, 1)
+    graph.dtypes[result] = graph.dtypes.get(node.outputs[0], "float32")
+    inputs = [maker.inputs[0], new_constant(graph, f"{node.name}.sides", wide), *node.inputs[2:]]
+    return [
+        OnnxNode(node.name, "Pad", inputs, [result], dict(node.attributes)),
         reshape_node(graph, f"{node.name}.shape", result, node.outputs[0], last),
     ]
 

@@ -71,6 +71,16 @@ def test_other_reshapes_stay(shape: tuple[int, ...], after: tuple[int, ...]) -> 
     assert left_by(shape, ("Relu", "r -> y", {}), {"s": after}) == ["Reshape", "Relu"]
 
 
+@pytest.mark.parametrize("shape", SIDE)
+@pytest.mark.parametrize(
+    ("names", "moves"), [("r p", True), ("r p v", True), ("r p v -", True), ("r h - o", False), ("r p - q", False)]
+)
+def test_a_pad_of_a_line_is_one_of_the_image(shape: tuple[int, ...], names: str, moves: bool) -> None:
+    constants = {**IMAGES, "p": [0, 1, 2, 0, 0, 3], "v": np.float32(0.5), "h": [1, 2], "o": [2], "q": [0, 2, 1]}
+    found = left_by(shape, ("Pad", f"{names} -> y", {}), constants)
+    assert found == (["Pad", "Reshape"] if moves else ["Reshape", "Pad"])
+
+
 def test_a_clip_keeps_its_bounds_and_a_norm_of_an_image_its_channels() -> None:
     bounds = {**IMAGES, "l": np.float32(0.1), "h": np.float32(0.4)}
     assert left_by(SIDE[0], ("Clip", "r l h -> y", {}), bounds) == ["Clip", "Reshape"]
