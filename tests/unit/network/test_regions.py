@@ -87,6 +87,15 @@ def test_what_lies_behind_the_last_layer_stays_in_float() -> None:
     assert found.tensors == ["x", "c"] and found.ends == ["c"]
 
 
+def test_the_maxima_of_a_layer_are_int8_before_floats_read_them() -> None:
+    pool = node("MaxPool", "r", "p", kernel_shape=[2, 2], strides=[2, 2])
+    found = regions([conv("x", "c"), node("Relu", "c", "r"), pool, node("Softmax", "p", "y")])
+    assert found.tensors == ["x", "r", "p"] and found.ends == ["p"] and found.groups["p"] == found.groups["r"]
+    assert found.moved == {"p"}
+    uneven = node("MaxPool", "r", "p", kernel_shape=[2, 2], dilations=[2, 2])
+    assert regions([conv("x", "c"), node("Relu", "c", "r"), uneven, node("Softmax", "p", "y")]).ends == ["r"]
+
+
 def test_what_lies_between_layers_is_int8_where_operators_can() -> None:
     nodes = [
         conv("x", "c"),

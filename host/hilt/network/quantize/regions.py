@@ -76,7 +76,8 @@ def find_regions(graph: OnnxGraph, kept: Collection[str] = ()) -> Regions:
     """Return the plan for a canonical graph, whose nodes named in `kept` stay in float.
 
     A tensor becomes int8 if a layer makes it. It does so too if a layer further on depends on it and every operator
-    between can be computed on int8. Tensors after the last layer stay float, and powers whose root is taken.
+    between can be computed on int8, and if it is a maximum over windows of such a tensor. Other tensors after the last
+    layer stay float, and powers whose root is taken.
     """
     return _Finder(graph, kept).find()
 
@@ -104,6 +105,7 @@ class _Finder:
                 self._regions.layers.append(LayerRegion(node, self._activated(node.outputs[0])))
         self._fuse_residuals(chosen)
         chosen.update(layer.output for layer in self._regions.layers)
+        chosen.update(self._pooled(chosen))
         self._drop_inner(chosen)
         self._drop_shifted(chosen)
         self._regions.tensors = [name for name in self._names() if name in chosen]
@@ -113,6 +115,14 @@ class _Finder:
         inside = chosen | self._inner
         self._regions.ends = [name for name in self._regions.tensors if self._leaves(name, inside)]
         return self._regions
+
+    def _pooled(self, chosen: set[str]) -> set[str]:
+        """Return the maxima of images of int8 that floats alone read: the same values, and fewer to be read back."""
+        found: set[str] = set()
+        for node in self._graph.nodes:
+            if node.op == "MaxPool" and id(node) in self._on_int8 and node.inputs[0] in chosen | found:
+                found.add(node.outputs[0])
+        return found
 
     def _names(self) -> list[str]:
         return [*self._graph.inputs, *(name for node in self._graph.nodes for name in node.outputs)]
