@@ -51,11 +51,10 @@ def _moved(graph: OnnxGraph, node: OnnxNode, producers: Mapping[str, OnnxNode]) 
 
 def _padded(graph: OnnxGraph, node: OnnxNode, producers: Mapping[str, OnnxNode]) -> list[OnnxNode] | None:
     """Return the Pad of an image with a side of 1, and the Reshape that drops this side; None for other tensors."""
-    if node.op != "Pad" or node.domain:
+    maker = producers.get(node.inputs[0]) if _pads_a_line(graph, node) else None
+    if maker is None or maker.op != "Reshape":
         return None
-    maker, pads = producers.get(node.inputs[0]), graph.constants.get(node.inputs[1])
-    if maker is None or maker.op != "Reshape" or pads is None or pads.size != 6 or any(node.inputs[3:]):
-        return None
+    pads = graph.constants[node.inputs[1]]
     first, last = graph.shape(maker.inputs[0]), graph.shape(node.outputs[0])
     if not _drops_side(first, graph.shape(node.inputs[0])):
         return None
@@ -69,6 +68,13 @@ def _padded(graph: OnnxGraph, node: OnnxNode, producers: Mapping[str, OnnxNode])
         OnnxNode(node.name, "Pad", inputs, [result], dict(node.attributes)),
         reshape_node(graph, f"{node.name}.shape", result, node.outputs[0], last),
     ]
+
+
+def _pads_a_line(graph: OnnxGraph, node: OnnxNode) -> bool:
+    """Tell whether a node is a Pad of all axes of a tensor of rank three, by constants."""
+    if node.op != "Pad" or node.domain or any(node.inputs[3:]):
+        return False
+    return node.inputs[1] in graph.constants and graph.constants[node.inputs[1]].size == 6
 
 
 def _before_reshapes(graph: OnnxGraph, node: OnnxNode, producers: Mapping[str, OnnxNode]) -> dict[str, str]:
