@@ -122,9 +122,7 @@ class _Rewriter(GraphRewrite):
         if perm == sorted(perm):
             return source, []
         tensor = self._graph.tensors[source]
-        made = self._new_tensor(
-            f"{node.name}.lines", replace(tensor, shape=tuple(tensor.shape[axis] for axis in perm))
-        )
+        made = self._new_tensor(f"{node.name}.lines", replace(tensor, shape=tuple(tensor.shape[axis] for axis in perm)))
         reason = "it only moves data"
         return made, [Node(made, "transpose", (source,), (made,), {"perm": perm}, node.source, reason)]
 

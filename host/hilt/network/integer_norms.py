@@ -133,6 +133,8 @@ class _Rewriter(GraphRewrite):
             return limits is not None
         if node.op in ("Mul", "Add") and norm.limits is None:
             return self._scales(norm, node)
+        if node.op == "Mul":
+            return self._stretches(norm, node)
         return node.op in _VIEWS and node.inputs[0] == norm.output
 
     def _limits(self, node: Node) -> tuple[float, float] | None:
@@ -155,6 +157,16 @@ class _Rewriter(GraphRewrite):
             norm.factors *= values
         else:
             norm.factors[1] += values
+        return True
+
+    def _stretches(self, norm: _Norm, node: Node) -> bool:
+        """Tell whether a node is a product of limited results with one positive number, and add it."""
+        values = self._by_channel(norm, node)
+        if values is None or norm.limits is None or not 0 < values.min() == values.max() <= _MOST_FLOAT:
+            return False
+        low, high = (limit * float(values[0]) for limit in norm.limits)
+        norm.factors *= values[0]
+        norm.limits = max(low, -_MOST_FLOAT), min(high, _MOST_FLOAT)
         return True
 
     def _by_channel(self, norm: _Norm, node: Node) -> NDArray[np.float64] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -245,10 +246,22 @@ def test_factors_of_another_axis_are_not_taken_in() -> None:
     assert [node.op for node in made] == ["normalization", "reshape", "Mul"]
 
 
-def test_a_factor_behind_a_relu_is_not_taken_in() -> None:
-    nodes = [FLOATS, NORM, RELU, Node("twice", "Mul", ("relu", "two"), ("t",))]
-    made = rewritten(graph_of(nodes, {"f": SHAPE, "n": SHAPE, "relu": SHAPE, "t": SHAPE}, two=np.float32(2), **SIX))
-    assert [node.op for node in made] == ["normalization", "Mul"]
+@pytest.mark.parametrize(
+    ("factor", "taken"), [(2.0, True), (-2.0, False), (0.0, False), (np.linspace(1, 2, 6).reshape(6, 1, 1), False)]
+)
+def test_one_positive_factor_behind_a_relu_is_taken_in(factor: Any, taken: bool) -> None:
+    nodes = [FLOATS, NORM, RELU, Node("more", "Mul", ("relu", "factor"), ("t",))]
+    shapes = {"f": SHAPE, "n": SHAPE, "relu": SHAPE, "t": SHAPE}
+    made = rewritten(graph_of(nodes, shapes, factor=np.asarray(factor, np.float32), **SIX))
+    assert [node.op for node in made] == (["normalization"] if taken else ["normalization", "Mul"])
+
+
+def test_a_clip_s_ends_have_the_factor_behind_it() -> None:
+    clip = Node("relu", "Clip", ("n", "low", "high"), ("relu",))
+    more, steps = Node("more", "Mul", ("relu", "half"), ("t",)), replace(STEPS, inputs=("t",))
+    constants = {"low": np.float32(-0.25), "high": np.float32(2), "half": np.float32(0.5)}
+    (node,) = rewritten(graph_of([FLOATS, NORM, clip, more, steps], {**IMAGE, "t": SHAPE}, **constants, **SIX))
+    assert node.attributes["clip"] == [-4.0, 32.0]
 
 
 def test_a_clip_is_taken_in_where_0_is_within() -> None:
