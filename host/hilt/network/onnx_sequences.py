@@ -1,6 +1,6 @@
 """Sequences between one-dimensional windows as images of height 1: (N, C, L) becomes (N, C, 1, L).
 
-Quantisation, import and VTA know images. What stands between such windows follows them: element-wise operators, norms,
+Quantisation, import and VTA know images. The operators between such windows follow them: element-wise ones, norms,
 joins, cuts, pads, other sizes, reductions. A Reshape stands where another operator makes or reads a sequence.
 """
 

@@ -119,7 +119,7 @@ def modelled_time(core: Core, graph: Graph, manifest: Mapping[str, Any], engines
 
 
 def _with_made(graph: Graph, parameters: VTAParameters) -> Graph:
-    """Return a graph with what its form for VTA has besides, joins of channels say: steps of a bundle may name it."""
+    """Return a graph and the nodes and tensors of its form for VTA, joins of channels say, which steps may name."""
     form = in_vta_form(graph, parameters)
     made = {node.name for node in form.nodes}
     return replace(
