@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hilt.network.board_run import target_of
-from hilt.network.calibration import Calibration, Feeds, Runner, make_calibration, shapes_from
+from hilt.network.calibration import Calibration, Feeds, Runner, make_calibration, session_options, shapes_from
 from hilt.network.compile import compile_network
 from hilt.network.core_speed import node_work
 from hilt.network.onnx_canonical import canonicalise
@@ -140,7 +140,7 @@ def _onnx_runtime(graph: OnnxGraph, calibration: Calibration, judge: _Judge) -> 
                 str(paths[1]), str(paths[2]), Reader(), quant_format=quantization.QuantFormat.QDQ, per_channel=True,
                 activation_type=quantization.QuantType.QInt8, weight_type=quantization.QuantType.QInt8,
             )  # fmt: skip
-            session = onnxruntime.InferenceSession(str(paths[2]), providers=["CPUExecutionProvider"])
+            session = onnxruntime.InferenceSession(str(paths[2]), session_options())
             given = [
                 dict(zip(graph.outputs, session.run(graph.outputs, feeds), strict=True)) for feeds in judge._samples
             ]

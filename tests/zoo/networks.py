@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from hilt.network.calibration import session_options
+
 from . import data, invented
 
 MLPERF_TINY = "HILT_MLPERF_TINY"
@@ -67,7 +69,7 @@ def _images(name: str, size: tuple[int, int], scaling: Any, make: Callable[..., 
 def _float_run(path: Path) -> Callable[[dict[str, Any]], dict[str, Any]]:
     import onnxruntime
 
-    session = onnxruntime.InferenceSession(str(path))
+    session = onnxruntime.InferenceSession(str(path), session_options())
     names = [output.name for output in session.get_outputs()]
     wanted = {given.name for given in session.get_inputs()}
 

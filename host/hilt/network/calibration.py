@@ -165,8 +165,15 @@ def _labels(arrays: Mapping[str, NDArray[Any]], labels: str, count: int, graph: 
     return values.astype(np.int64)
 
 
-def _session(contents: bytes, name: str, level: str) -> Any:
-    """Return a model's ONNX Runtime session on one thread, optimised up to a level. Raises as Runner."""
+def session_options(level: str = "ORT_ENABLE_ALL") -> Any:
+    """Return ONNX Runtime's options for one thread, up to a level of optimisation, without its kernels of int8.
+
+    On x86 processors without VNNI these add pairs of products in 16 bits, which saturate. Some refuse scales more than
+    256 times apart. Without them a model of QuantizeLinear and DequantizeLinear is computed as ONNX defines it.
+
+    Raises:
+        CalibrationError: ONNX Runtime is not installed.
+    """
     try:
         import onnxruntime
     except ImportError as error:
@@ -175,6 +182,15 @@ def _session(contents: bytes, name: str, level: str) -> Any:
     options.intra_op_num_threads = 1
     options.log_severity_level = 4
     options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
+    options.add_session_config_entry("session.disable_quant_qdq", "1")
+    return options
+
+
+def _session(contents: bytes, name: str, level: str) -> Any:
+    """Return a model's ONNX Runtime session on one thread, optimised up to a level. Raises as Runner."""
+    options = session_options(level)
+    import onnxruntime
+
     try:
         return onnxruntime.InferenceSession(
             contents,
@@ -197,7 +213,6 @@ class Runner:
             OnnxError: It refuses the model.
         """
         self._graph = graph
-        self._is_fused = optimised
         self.outputs = list(dict.fromkeys(outputs))
         try:
             self._session = self._loaded("ORT_ENABLE_ALL" if optimised else "ORT_DISABLE_ALL")
@@ -214,26 +229,13 @@ class Runner:
             CalibrationError: The data is of the wrong shape, or holds places that are not there.
         """
         try:
-            given = self._computed(feeds)
+            given = self._session.run(self.outputs, feeds)
         except Exception as error:  # ONNX Runtime's own classes have no common base
             reason = " ".join(str(error).split())[:300]
             raise CalibrationError(
                 f"ONNX Runtime cannot compute {self._graph.name} on the calibration data: {reason}"
             ) from error
         return dict(zip(self.outputs, given, strict=True))
-
-    def _computed(self, feeds: Feeds) -> Sequence[Any]:
-        given: Sequence[Any]
-        try:
-            given = self._session.run(self.outputs, feeds)
-        except Exception:
-            if not self._is_fused:
-                raise
-            # a kernel of int8 refuses scales far apart (QLinearGlobalAveragePool: 256 times), which its nodes take
-            plain = self._loaded("ORT_ENABLE_BASIC")
-            given = plain.run(self.outputs, feeds)
-            self._session, self._is_fused = plain, False
-        return given
 
     def _loaded(self, level: str) -> Any:
         contents = to_model(self._graph, extra_outputs=tuple(self.outputs)).SerializeToString()

@@ -107,7 +107,7 @@ def test_a_network_without_inputs_is_refused() -> None:
         samples_of(graph, x=np.ones((2, 3)))
 
 
-def test_scales_that_a_fused_kernel_refuses_are_computed_node_by_node() -> None:
+def test_scales_that_a_kernel_of_int8_refuses_are_computed() -> None:
     weights = {"wide": np.float32(2.0**20), "fine": np.float32(2.0**-5), "zero": np.int8(0)}
     nodes = [
         helper.make_node("QuantizeLinear", ["x", "wide", "zero"], ["q"]),
@@ -119,3 +119,20 @@ def test_scales_that_a_fused_kernel_refuses_are_computed_node_by_node() -> None:
     runner = Runner(graph_of(model_of(nodes, {"x": (1, 2, 2, 2)}, weights), "net"), ["y"])
     for sample in (np.full((1, 2, 2, 2), 2.0**20, np.float32), np.zeros((1, 2, 2, 2), np.float32)):
         assert np.array_equal(runner.run({"x": sample})["y"], np.minimum(sample[:, :, :1, :1], 127 / 32))
+
+
+def test_sums_of_int8_are_exact_on_every_processor() -> None:
+    """Two products of 127 * 127 and an offset of 128 do not fit the 16 bits of a processor without VNNI."""
+    weights = {"fine": np.float32(1.0), "coarse": np.float32(2.0**8), "zero": np.int8(0)}
+    weights["w"] = np.full((4, 8, 1, 1), 127, np.int8)
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "fine", "zero"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "fine", "zero"], ["d"]),
+        helper.make_node("DequantizeLinear", ["w", "fine", "zero"], ["v"]),
+        helper.make_node("Conv", ["d", "v"], ["c"]),
+        helper.make_node("QuantizeLinear", ["c", "coarse", "zero"], ["int8"]),
+        helper.make_node("DequantizeLinear", ["int8", "coarse", "zero"], ["y"]),
+    ]
+    runner = Runner(graph_of(model_of(nodes, {"x": (1, 8, 1, 1)}, weights), "net"), ["y"])
+    given = np.array([127, 127, -40, 3, 127, 0, -90, -128], np.float32).reshape(1, 8, 1, 1)
+    assert np.all(runner.run({"x": given})["y"] == np.rint(127 * given.sum() / 2**8) * 2**8)

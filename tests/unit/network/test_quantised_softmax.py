@@ -60,7 +60,7 @@ def test_a_softmax_that_is_kept_reads_floats() -> None:
     assert operators(quantised([*SCORES, *ATTENTION], kept=["p"])) == ["Softmax"]
 
 
-@pytest.mark.parametrize(("nodes", "size"), [([*MASKED, *ATTENTION], 1.0), ([*SCORES, *ATTENTION], 12.0)])
+@pytest.mark.parametrize(("nodes", "size"), [([*MASKED, *ATTENTION], 1.0), ([*SCORES, *ATTENTION], 16.0)])
 def test_it_reads_floats_where_the_outputs_lose(nodes: list[Any], size: float) -> None:
     """A mask of -1e9 and scores of several hundreds leave the others too few steps."""
     result = quantised(nodes, size)

@@ -154,6 +154,16 @@ def test_searches_of_one_model_are_compared_on_the_same_samples_with_noise() -> 
     assert plain[0] != plain[1], "the copies count"
 
 
+@pytest.mark.parametrize(("exponent", "least_gain"), [(5, 0.0), (2, 6.0)])
+def test_a_search_mends_a_bad_scale_and_makes_no_other_worse(exponent: int, least_gain: float) -> None:
+    graph, regions, scales = softmax_graph()
+    start = replace(scales, groups={"x": exponent, "sums": 2})
+    search = ScaleSearch(graph, regions, start, hold_out(samples_for(graph, 16)), graph, regions.ends)
+    found = search.improve(start)
+    assert search.measure(found) >= search.measure(start) + least_gain
+    assert search.measure_shaken(found) >= search.measure_shaken(start) + least_gain
+
+
 def test_decibels_are_those_of_the_mean_of_relative_errors() -> None:
     random = np.random.default_rng(0)
     wanted = {name: random.normal(size=size).astype(np.float32) for name, size in (("a", (2, 3)), ("b", 50), ("c", 0))}

@@ -32,6 +32,8 @@ _PRODUCT_GRID = 4
 """A product adds multiples of so many steps, so that they stay whole if a scale becomes coarser."""
 _LARGEST_OFFSET = 124
 """The most steps that it adds: an input of int8, and two of a scale that is finer by one."""
+_ROUNDING = 1e-9
+"""Errors that differ by less are the same."""
 _LEAST_GAIN = 0.8
 """A group is changed if that leaves so much of its error at most."""
 _FRACTIONS = 8
@@ -311,7 +313,7 @@ class _Chooser:
         places = places if all(self._freedoms[name] != _NONE for name in flat) else [0.0]
         tried = [{name: Shift(np.asarray(place * step), 1.0, *flat[name]) for name in flat} for place in places]
         errors = [{name: self._error(name, each, step) for name, each in shifts.items()} for shifts in tried]
-        best = min(range(len(tried)), key=lambda place: sum(errors[place].values()))
+        best = _first_least([sum(each.values()) for each in errors])
         return {name: (tried[best][name], errors[best][name]) for name in flat}
 
     def _ends(self, name: str) -> NDArray[np.float64]:
@@ -375,7 +377,8 @@ class _Chooser:
             return Shift(taken), step**2 / 12 / power if widest <= 255 * step * _LARGEST_EXCESS else np.inf
         tried = [Shift(np.asarray(place * step), 1.0, *flat) for place in self._places(name, flat, step)]
         errors = [self._error(name, shift, step) for shift in tried]
-        return tried[int(np.argmin(errors))], min(errors)
+        best = _first_least(errors)
+        return tried[best], errors[best]
 
     def _error(self, name: str, shift: Shift, step: float) -> float:
         """Return the error of a shifted tensor, and of the averages that are made of it; of an average none."""
@@ -388,10 +391,15 @@ class _Chooser:
         )
 
     def _places(self, name: str, flat: tuple[float, float], step: float) -> NDArray[np.float64]:
-        """Return the constants in steps that may be taken off a tensor whose values count between two ends."""
+        """Return the constants in steps that may be taken off a tensor whose values count between two ends.
+
+        Those that leave values beyond these the most room come first: at the bottom where none is below zero.
+        """
         ends = np.clip(self._ends(name), *flat) / step
         middles = [self._ends(pool).mean() / step for pool in self._pools.get(name, ())]
-        places: NDArray[np.float64] = np.array([0.0, ends[0] + 128, ends.mean(), ends[1] - 127, *middles])
+        bottom, middle, top = ends[0] + 128, ends.mean(), ends[1] - 127
+        first = (bottom, middle) if ends[0] >= 0 else (middle, bottom)
+        places: NDArray[np.float64] = np.array([*first, 0.0, top, *middles])
         if self._is_at_product(name):
             places = np.clip(np.rint(places / _PRODUCT_GRID) * _PRODUCT_GRID, -_LARGEST_OFFSET, _LARGEST_OFFSET)
         whole: NDArray[np.float64] = np.rint(places)
@@ -561,6 +569,14 @@ def _flat_places(values: NDArray[np.float32], tolerance: float) -> tuple[int, in
     if not len(apart_first) or not len(apart_last):
         return 0, len(values) - 1
     return max(int(apart_first[0]) - 1, 0), min(int(apart_last[-1]) + 1, len(values) - 1)
+
+
+def _first_least(errors: Sequence[float]) -> int:
+    """Return the place of the first error that is the least, but for rounding.
+
+    Constants of whole steps make one error where none clips a value; rounding differs from processor to processor.
+    """
+    return int(np.flatnonzero(np.asarray(errors) <= min(errors) * (1 + _ROUNDING))[0])
 
 
 def _error(values: NDArray[np.float32], shift: Shift, step: float) -> float:
