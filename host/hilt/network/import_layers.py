@@ -121,7 +121,7 @@ class LayerMatcher:
             int8_of: Gives the int8 tensor of each computed input.
         """
         node = self._view.producers.get(name)
-        if node is None or node.domain or node.op == "MaxPool":
+        if node is None or node.domain or node.op in ("GlobalMaxPool", "MaxPool"):
             return None
         sources = self._graph.computed_inputs(node)
         made = self._moved(node, sources)
@@ -355,9 +355,9 @@ class LayerMatcher:
         )
 
     def _moved(self, node: OnnxNode, inputs: list[str]) -> IntegerNode | None:
-        if node.op == "Expand" and self._is_constant(node.inputs[1]):
-            constants = {1: ("shape", self._graph.constants[node.inputs[1]])}
-            return IntegerNode("Expand", node.name, inputs, {}, [node.name], constants, _MOVES_DATA)
+        if node.op in _MOVED_BY_CONSTANTS and self._is_constant(node.inputs[1]):
+            constants = {1: (_MOVED_BY_CONSTANTS[node.op], self._graph.constants[node.inputs[1]])}
+            return IntegerNode(node.op, node.name, inputs, dict(node.attributes), [node.name], constants, _MOVES_DATA)
         if node.op == "Resize":
             nearest = node.attributes.get("mode", "nearest") == "nearest"
             return self._resize(node, inputs) if nearest else None
@@ -384,6 +384,9 @@ class LayerMatcher:
         if pads is None:
             return None
         return IntegerNode("pad", node.name, inputs, {"pads": pads, "value": _step(value, exponent)}, [node.name])
+
+    def _largest_of_image(self, node: OnnxNode, shape: Sequence[int]) -> dict[str, Any] | None:
+        return {"kernel": list(shape[2:]), "strides": [1, 1], "pads": [0] * 4} if len(shape) == 4 else None
 
     def _largest(self, node: OnnxNode, shape: Sequence[int]) -> dict[str, Any] | None:
         plain = len(shape) == 4 and max(node.attributes.get("dilations", [1])) == 1
@@ -471,10 +474,14 @@ class LayerMatcher:
         return full if min(full) >= 0 else None
 
 
+_MOVED_BY_CONSTANTS = {"Expand": "shape", "Gather": "indices"}
+"""Operators that move data by constants, which are their second input, and its name."""
+
 _MOVES: dict[str, tuple[str, Callable[[LayerMatcher, OnnxNode, Sequence[int]], dict[str, Any] | None]]] = {
     "Concat": ("concat", LayerMatcher._joined),
     "DepthToSpace": ("depth_to_space", LayerMatcher._spread),
     "Flatten": ("reshape", LayerMatcher._reshaped),
+    "GlobalMaxPool": ("max_pool", LayerMatcher._largest_of_image),
     "MaxPool": ("max_pool", LayerMatcher._largest),
     "Pad": ("pad", LayerMatcher._pad),
     "Reshape": ("reshape", LayerMatcher._reshaped),

@@ -23,12 +23,13 @@ from hilt.network.onnx_meeting_turns import cancel_meeting_turns
 from hilt.network.onnx_phases import filter_by_phases
 from hilt.network.onnx_pools import pool_largest
 from hilt.network.onnx_products import plain_product
-from hilt.network.onnx_repeated import repeat_addends
+from hilt.network.onnx_repeated import repeat_addends, repeat_pixels
 from hilt.network.onnx_sequences import lift_sequences
 from hilt.network.onnx_sinking import move_reshapes_back
 from hilt.network.onnx_slices import part_joined
 from hilt.network.onnx_transposed import activate_before_shuffle, lower_transposed
 from hilt.network.onnx_turned_products import turn_products
+from hilt.network.onnx_volumes import part_volumes
 from hilt_runtime.operators_window import pads_of
 
 _MOST_PADS = 15
@@ -47,9 +48,12 @@ def canonicalise(graph: OnnxGraph) -> None:
     convolution and DepthToSpace; Flatten, Squeeze and Unsqueeze are Reshape; Split is Slice,
     and so is a Gather of one place; means over the image,
     its rows or its columns are pools, of 2^k elements where constant weights read them; both operands of a sum of
-    images are of one size; batch norms are folded; Pad and Resize are of all axes.
+    images are of one size, and an Expand or Tile of pixels is a Resize; batch norms are folded; Pad and Resize are of
+    all axes.
     """
     turn_products(graph)
+    _each_node(graph, repeat_pixels)
+    part_volumes(graph)
     lift_sequences(graph)
     fold_affine(graph, ("ConvTranspose",))  # once it is lowered, a DepthToSpace stands between
     for rewrite in (

@@ -33,7 +33,8 @@ def _require_operator(node: OnnxNode) -> None:
 def _require_form(graph: OnnxGraph, node: OnnxNode, read: set[str]) -> None:
     if node.op in _WINDOWS and len(graph.shape(node.inputs[0])) not in (3, 4):
         dimensions = len(graph.shape(node.inputs[0])) - 2
-        raise OnnxError(f"node {node.label} has {dimensions} dimensions; hilt computes one and two; {_INSTEAD}")
+        computed = "one and two, and three of one volume without groups and auto_pad"
+        raise OnnxError(f"node {node.label} has {dimensions} dimensions; hilt computes {computed}; {_INSTEAD}")
     if node.op == "BatchNormalization" and node.attributes.get("training_mode", 0):
         raise OnnxError(f"node {node.label} is in training mode; export the model for inference")
     more = [name for name in node.outputs[1:] if name in read and name]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hilt.network.elementwise import BINARY, UNARY
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode, infer_shapes, new_constant, reduced_axes, reshape_node
 
-_WINDOWS = frozenset(("Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool"))
+_WINDOWS = frozenset(("Conv", "ConvTranspose", "MaxPool", "GlobalMaxPool", "AveragePool", "GlobalAveragePool"))
 _NORMS = frozenset(("BatchNormalization", "InstanceNormalization", "GroupNormalization"))
 _REDUCTIONS = frozenset(("ReduceMean", "ReduceMax", "ReduceMin", "ReduceSum", "ReduceSumSquare", "ReduceL2"))
 _AXES_AS_INPUT = 18

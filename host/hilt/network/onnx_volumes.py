@@ -15,6 +15,7 @@ from hilt.network.elementwise import BINARY, UNARY
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant
 
 _PER_AXIS = ("kernel_shape", "strides", "dilations", "pads")
+_FOLLOWERS = UNARY | BINARY | {"BatchNormalization"}
 _FRAMES_FIRST = [0, 2, 1, 3, 4]
 """The permutation between channels first and frames first."""
 
@@ -34,17 +35,14 @@ def part_volumes(graph: OnnxGraph) -> None:
 
 def _successors(graph: OnnxGraph, node: OnnxNode, frames: dict[str, str]) -> list[OnnxNode] | None:
     """Return the successors of a node, and note the frames of the volume that it makes; None to keep it."""
+    parts = _Parts(graph, node, frames)
     if node.domain or len(node.outputs) > 1:
         return None
-    parts = _Parts(graph, node, frames)
-    if node.op in UNARY | BINARY | {"BatchNormalization"}:
+    if node.op in _FOLLOWERS:
         return parts.followed() if parts.follows() else None
-    if node.op not in ("Conv", "MaxPool", "AveragePool") or not parts.is_of_a_volume():
-        return None
-    if node.op != "Conv":
-        return parts.pools()
-    plain = node.inputs[1] in graph.constants and node.attributes.get("group", 1) == 1
-    return parts.convolution() if plain else None
+    if node.op in ("MaxPool", "AveragePool"):
+        return parts.pools() if parts.is_of_a_volume() else None
+    return parts.convolution() if node.op == "Conv" and parts.is_of_a_volume() and parts.is_plain() else None
 
 
 class _Parts:
@@ -58,6 +56,10 @@ class _Parts:
         """Tell whether a window is one over one volume."""
         shape = self._graph.shape(self._node.inputs[0])
         return len(shape) == 5 and shape[0] == 1 and self._node.attributes.get("auto_pad", "NOTSET") == "NOTSET"
+
+    def is_plain(self) -> bool:
+        """Tell whether a convolution has constant weights and no groups."""
+        return self._node.inputs[1] in self._graph.constants and self._node.attributes.get("group", 1) == 1
 
     def follows(self) -> bool:
         """Tell whether an operator reads volumes of known frames, and single numbers or numbers of channels."""

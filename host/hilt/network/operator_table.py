@@ -22,16 +22,18 @@ VTA: Mapping[str, str] = {
     "BatchNormalization": "goes into the layer before it; else a depthwise convolution",
     "Clip": "goes into the layer before it",
     "Concat": "of channels of int8 tensors, in front of layers: nothing moves",
-    "Conv": "constant weights, one or two dimensions, groups, dilations",
+    "Conv": "constant weights, one or two dimensions, groups, dilations; three of one volume without groups",
     "ConvTranspose": "constant weights: a convolution for each phase, then DepthToSpace",
     "DepthToSpace": "whole blocks of channels, mode DCR",
     "Div": "by a constant: goes into the layer before it",
     "Einsum": "a product with constant weights",
     "Gemm": "constant weights",
+    "Expand": "of pixels: as Resize",
     "GlobalAveragePool": "as AveragePool",
+    "GlobalMaxPool": "as MaxPool",
     "HardSigmoid": "behind a layer alone: goes into it",
     "MatMul": "constant weights",
-    "MaxPool": "two dimensions",
+    "MaxPool": "two dimensions; three are two of frames and one along them",
     "Mul": "by a constant: goes into the layer before it; of two int8 tensors (ISA revision A: by a gate only)",
     "ReduceMean": "over height and width: as AveragePool",
     "Relu": "goes into the layer before it",
@@ -39,6 +41,7 @@ VTA: Mapping[str, str] = {
     "Slice": "as Concat",
     "Split": "as Concat",
     "Sub": "of a constant: goes into the layer before it",
+    "Tile": "of pixels: as Resize",
 }
 """The operators that VTA computes, with the form in which it does; in others the processor does."""
 LEFT_OUT: Mapping[str, str] = {

@@ -175,6 +175,16 @@ NODES: dict[str, list[Any]] = {
     ],
     "resize": [helper.make_node("Resize", ["s", "", "twice"], ["t"], mode="linear")],
     "pad": [helper.make_node("Pad", ["s", "ring"], ["t"])],
+    "expand": [
+        helper.make_node("GlobalMaxPool", ["s"], ["n"]),
+        helper.make_node("Expand", ["n", "whole"], ["o"]),
+        helper.make_node("Concat", ["o", "s"], ["p"], axis=2),
+        helper.make_node("Slice", ["p", "four", "twelve", "two"], ["t"]),
+    ],
+    "gather": [
+        helper.make_node("Gather", ["s", "places"], ["n"], axis=1),
+        helper.make_node("Gather", ["n", "places"], ["t"], axis=3),
+    ],
     "clip": [helper.make_node("Clip", ["s", "low", "high"], ["t"])],
     "clip on both sides": [helper.make_node("Clip", ["s", "lower", "high"], ["t"])],
 }
@@ -201,6 +211,8 @@ def test_equalising_changes_no_result(kind: str) -> None:
         "twice": np.array([1, 1, 2, 2], np.float32),
         "ring": np.array([0, 0, 1, 1, 0, 0, 1, 1]), "parted": np.array([1, 2, 4, 8, 8]),
         "joined": np.array([1, 8, 8, 8]), "rows": np.array([1, 1, 8, 64]),
+        "whole": np.array([1, 8, 8, 8]), "places": np.array([5, 3, 0, -1, 2, 1, 4, 6]), "twelve": np.array([12]),
+        "two": np.array([2]),
     }  # fmt: skip
     used = {name for node in middle for name in node.input}
     nodes = [conv("x", "w", "s", pads=[1] * 4), *middle, conv("t", "v", "y")]

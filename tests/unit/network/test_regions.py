@@ -230,6 +230,33 @@ def test_a_pool_is_int8_if_its_windows_are_whole_and_count_alike(
     assert (found.groups["c"] == found.groups["p"]) == (op == "MaxPool"), "a mean has a scale of its own"
 
 
+@pytest.mark.parametrize(
+    ("op", "constant", "attributes"),
+    [
+        ("GlobalMaxPool", None, {}),
+        ("Expand", np.array([2, CHANNELS, 8, 8]), {}),
+        ("Gather", np.array([3, 0, 2, 1]), {"axis": 1}),
+        ("Gather", np.array([7, 5, -1, 0]), {"axis": 2}),
+    ],
+)
+def test_values_that_move_keep_their_scale(op: str, constant: Array | None, attributes: dict[str, Any]) -> None:
+    constants = {} if constant is None else {"to": constant}
+    moving = node(op, ",".join(("c", *constants)), "p", **attributes)
+    assert is_int8_between_layers(moving, constants)
+    found = regions([conv("x", "c"), moving, conv("p", "y")], constants=constants)
+    assert found.groups["c"] == found.groups["p"] and found.moved == {"p"}
+
+
+def test_a_gather_of_computed_places_is_one_of_floats() -> None:
+    gather = node("Gather", "c,to", "p", axis=1)
+    found = regions(
+        [conv("x", "c"), gather, conv("p", "y")],
+        inputs={"x": IMAGE, "to": (CHANNELS,)},
+        types={"to": TensorProto.INT64},
+    )
+    assert not found.moved
+
+
 PADS = np.array([0, 0, 1, 1, 0, 0, 1, 1])
 
 

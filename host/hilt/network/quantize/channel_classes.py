@@ -236,6 +236,18 @@ class _Finder:
             return None
         return _Channels(axes[0], _along(channels.whole(len(order)).transpose(order), axes))
 
+    def _expanded(self, node: OnnxNode, channels: _Channels) -> _Channels | None:
+        before, after = self._graph.shape(node.inputs[0]), self._graph.shape(node.outputs[0])
+        return self._resized(node, channels) if len(before) == len(after) else None
+
+    def _gathered(self, node: OnnxNode, channels: _Channels) -> _Channels | None:
+        places, rank = self._graph.constants.get(node.inputs[1]), len(self._graph.shape(node.inputs[0]))
+        if places is None or places.ndim != 1:
+            return None
+        if node.attributes.get("axis", 0) % rank != channels.axis:
+            return channels
+        return _Channels(channels.axis, channels.ids[places])
+
     def _resized(self, node: OnnxNode, channels: _Channels) -> _Channels | None:
         before, after = self._graph.shape(node.inputs[0]), self._graph.shape(node.outputs[0])
         return channels if before[channels.axis] == after[channels.axis] else None
@@ -343,6 +355,8 @@ _MOVES: dict[str, Callable[[_Finder, OnnxNode, _Channels], _Channels | None]] = 
     **dict.fromkeys(("AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool"), _Finder._pooled),
     "Clip": _Finder._clip,
     "DepthToSpace": _Finder._spread,
+    "Expand": _Finder._expanded,
+    "Gather": _Finder._gathered,
     "Pad": _Finder._padded,
     "Resize": _Finder._resized,
     "Slice": _Finder._sliced,

@@ -14,7 +14,8 @@ from hilt.network.quantize.powers import find_powers
 from hilt.network.quantize.tabled import find_tabled
 
 LAYERS = frozenset(("Conv", "ConvTranspose", "Gemm"))
-MOVES = frozenset(("MaxPool", "Reshape", "Transpose", "Concat", "Slice", "DepthToSpace", "Pad", "Resize"))
+MAXIMA = frozenset(("MaxPool", "GlobalMaxPool"))
+MOVES = MAXIMA | {"Reshape", "Transpose", "Concat", "Slice", "DepthToSpace", "Pad", "Resize", "Expand", "Gather"}
 """Operators whose int8 results have the scale of their input."""
 _COMBINING = frozenset(("Add", "Mul", "AveragePool", "GlobalAveragePool"))
 _OFFSET_BITS = 8
@@ -120,7 +121,7 @@ class _Finder:
         """Return the maxima of images of int8 that floats alone read: the same values, and fewer to be read back."""
         found: set[str] = set()
         for node in self._graph.nodes:
-            if node.op == "MaxPool" and id(node) in self._on_int8 and node.inputs[0] in chosen | found:
+            if node.op in MAXIMA and id(node) in self._on_int8 and node.inputs[0] in chosen | found:
                 found.add(node.outputs[0])
         return found
 
@@ -198,6 +199,8 @@ class _Finder:
     def _plain_pool(self, node: OnnxNode) -> bool:
         """Tell whether a pool's windows are all whole and count alike."""
         attributes = node.attributes
+        if node.op == "GlobalMaxPool":
+            return len(self._graph.shape(node.inputs[0])) == 4
         if node.op not in ("MaxPool", "AveragePool"):
             return True
         if len(attributes.get("kernel_shape", ())) != 2 or max(attributes.get("dilations", [1, 1])) > 1:

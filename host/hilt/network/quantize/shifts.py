@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hilt.network.elementwise import expression, results, root_of
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode
 from hilt.network.quantize.qdq import Scales
-from hilt.network.quantize.regions import Regions
+from hilt.network.quantize.regions import MAXIMA, Regions
 from hilt.network.quantize.statistics import TensorStatistics, least_loss
 
 _NONE, _UNIFORM, _BY_CHANNEL = range(3)
@@ -236,7 +236,13 @@ class _Chooser:
             return _NONE if self._reads_constants(reader) else self._let_by_join(reader, further)
         if reader.op == "Pad" or any(reader.attributes.get("pads", ())):
             return _NONE
-        return further if reader.op in ("MaxPool", "Resize") else min(further, _UNIFORM)
+        return further if self._keeps_channels(reader) else min(further, _UNIFORM)
+
+    def _keeps_channels(self, reader: OnnxNode) -> bool:
+        """Tell whether a moving operator of one input leaves each value in its channel, the second axis."""
+        before, after = self._graph.shape(reader.inputs[0]), self._graph.shape(reader.outputs[0])
+        alike = len(before) == len(after) and before[1:2] == after[1:2]
+        return reader.op in MAXIMA | {"Resize"} or (reader.op == "Expand" and alike)
 
     def _let_by_join(self, concat: OnnxNode, further: int) -> int:
         """Return how much a Concat of no constants allows: each part its own channels, or one constant for all."""
