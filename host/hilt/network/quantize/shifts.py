@@ -379,7 +379,7 @@ class _Chooser:
             return _flattened(flat), self._error(name, _flattened(flat), step)
         if self._is_linear(name) and freedom == _BY_CHANNEL and found.lows.ndim == 1:
             taken, widest = np.rint((found.lows + found.highs) / 2 / step) * step, (found.highs - found.lows).max()
-            power = float(np.mean(found.values.astype(np.float64) ** 2)) + 1e-30
+            power = found.mean(found.values.astype(np.float64) ** 2) + 1e-30
             return Shift(taken), step**2 / 12 / power if widest <= 255 * step * _LARGEST_EXCESS else np.inf
         tried = [Shift(np.asarray(place * step), 1.0, *flat) for place in self._places(name, flat, step)]
         errors = [self._error(name, shift, step) for shift in tried]
@@ -390,8 +390,8 @@ class _Chooser:
         """Return the error of a shifted tensor, and of the averages that are made of it; of an average none."""
         if name in self._averages:
             return 0.0
-        return _error(self._statistics[name].values, shift, step) + sum(
-            min(_error(self._statistics[pool].values, taken, step / 2**finer) for finer in range(_FINER_AVERAGES))
+        return _error(self._statistics[name], shift, step) + sum(
+            min(_error(self._statistics[pool], taken, step / 2**finer) for finer in range(_FINER_AVERAGES))
             for pool in self._pools.get(name, ())
             for taken in [Shift(shift.taken * self._share(self._producers[pool]))]
         )
@@ -585,11 +585,9 @@ def _first_least(errors: Sequence[float]) -> int:
     return int(np.flatnonzero(np.asarray(errors) <= min(errors) * (1 + _ROUNDING))[0])
 
 
-def _error(values: NDArray[np.float32], shift: Shift, step: float) -> float:
+def _error(found: TensorStatistics, shift: Shift, step: float) -> float:
     """Return the power of the error of shifted values in int8, by that of the values."""
-    wanted = np.clip(values.astype(np.float64), shift.low, shift.high)
-    if not wanted.size:
-        return 0.0
-    scaled = (wanted - shift.taken) / step
+    values = found.values.astype(np.float64)
+    scaled = (np.clip(values, shift.low, shift.high) - shift.taken) / step
     error = (np.clip(np.rint(scaled), -128, 127) - scaled) * step
-    return float(np.mean(error**2) / (np.mean(values.astype(np.float64) ** 2) + 1e-30))
+    return found.mean(error**2) / (found.mean(values**2) + 1e-30)

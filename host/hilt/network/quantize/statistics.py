@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,8 @@ class TensorStatistics:
 
     Attributes:
         largest: Their largest magnitude.
-        values: A sample of them, evenly spread.
+        values: A sample of them: evenly spread ones, and those that are beyond these.
+        counts: How many values each of the sample stands for.
         means: The mean of each channel (the second axis), over all samples.
         lows: The least value of each channel.
         highs: The largest value of each channel.
@@ -31,9 +33,14 @@ class TensorStatistics:
 
     largest: float
     values: NDArray[np.float32]
+    counts: NDArray[np.float64]
     means: NDArray[np.float64]
     lows: NDArray[np.float64]
     highs: NDArray[np.float64]
+
+    def mean(self, each: NDArray[np.float64]) -> float:
+        """Return the mean of a number of each value; 0 if there are no values."""
+        return float(each @ self.counts / self.counts.sum()) if each.size else 0.0
 
     @property
     def peaks(self) -> NDArray[np.float64]:
@@ -51,6 +58,7 @@ def observe(graph: OnnxGraph, tensors: Sequence[str], samples: Sequence[Feeds]) 
     share = max(_VALUES_PER_TENSOR // max(len(samples), 1), 64)
     largest = dict.fromkeys(tensors, 0.0)
     values: dict[str, list[NDArray[np.float32]]] = {name: [] for name in tensors}
+    counts: dict[str, list[NDArray[np.float64]]] = {name: [] for name in tensors}
     means: dict[str, list[NDArray[np.float64]]] = {name: [] for name in tensors}
     lows: dict[str, list[NDArray[np.float64]]] = {name: [] for name in tensors}
     highs: dict[str, list[NDArray[np.float64]]] = {name: [] for name in tensors}
@@ -62,23 +70,37 @@ def observe(graph: OnnxGraph, tensors: Sequence[str], samples: Sequence[Feeds]) 
                     "look at the weights in front of it and at the data's range"
                 )
             largest[name] = max(largest[name], float(np.abs(array).max(initial=0)))
-            flat = array.reshape(-1)
-            values[name].append(flat[:: max(flat.size // share, 1)].astype(np.float32))
+            some, of_each = _sample(array.reshape(-1), share)
+            values[name].append(some)
+            counts[name].append(of_each)
             axes = (0, *range(2, array.ndim))
             means[name].append(array.sum(axis=axes, dtype=np.float64) / max(array[:, :1].size, 1))
-            some = array if array.size else np.zeros((1, *array.shape[1:2], *[1] * (array.ndim - 2)))
-            lows[name].append(some.min(axis=axes).astype(np.float64))
-            highs[name].append(some.max(axis=axes).astype(np.float64))
+            filled = array if array.size else np.zeros((1, *array.shape[1:2], *[1] * (array.ndim - 2)))
+            lows[name].append(filled.min(axis=axes).astype(np.float64))
+            highs[name].append(filled.max(axis=axes).astype(np.float64))
     return {
         name: TensorStatistics(
             largest[name],
             np.concatenate(values[name]),
+            np.concatenate(counts[name]),
             np.mean(means[name], axis=0),
             np.min(lows[name], axis=0),
             np.max(highs[name], axis=0),
         )
         for name in tensors
     }
+
+
+def _sample(flat: NDArray[Any], share: int) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """Return some of a tensor's values, twice a share at most, and how many values each stands for.
+
+    Few values are far beyond the others, and a range that clips them loses most by these.
+    """
+    spread = flat[:: max(flat.size // share, 1)]
+    beyond = flat[(flat < spread.min(initial=np.inf)) | (flat > spread.max(initial=-np.inf))]
+    some = beyond[:: max(beyond.size // share, 1)]
+    counts = [(flat.size - beyond.size) / max(spread.size, 1), beyond.size / max(some.size, 1)]
+    return np.concatenate((spread, some)).astype(np.float32), np.repeat(counts, (spread.size, some.size))
 
 
 def exponent_without_clipping(largest: float) -> int:
@@ -92,12 +114,13 @@ def best_exponent(values: Sequence[TensorStatistics]) -> int:
     """Return the k that loses least of all tensors together, each measured by its own power."""
     first = exponent_without_clipping(max(part.largest for part in values))
     candidates = range(first, first + FARTHEST_CLIP + 1)
-    return min(candidates, key=lambda k: sum(_loss(part.values, k) for part in values))
+    return min(candidates, key=lambda k: sum(_loss(part, k) for part in values))
 
 
 def least_loss(values: NDArray[np.float32]) -> float:
     """Return the power of the error of int8 with the scale that loses least, by that of the values."""
-    return _loss(values, best_exponent([_of(values)]))
+    found = _of(values)
+    return _loss(found, best_exponent([found]))
 
 
 def best_weight_exponents(weights: NDArray[np.float32], block: int) -> list[int]:
@@ -117,16 +140,16 @@ def best_weight_exponents(weights: NDArray[np.float32], block: int) -> list[int]
 
 
 def _of(values: NDArray[np.float32]) -> TensorStatistics:
-    return TensorStatistics(float(np.abs(values).max(initial=0)), values.reshape(-1), *[np.zeros(0)] * 3)
+    return TensorStatistics(
+        float(np.abs(values).max(initial=0)), values.reshape(-1), np.ones(values.size), *[np.zeros(0)] * 3
+    )
 
 
-def _loss(values: NDArray[np.float32], exponent: int) -> float:
+def _loss(found: TensorStatistics, exponent: int) -> float:
     """Return the power of the error of int8 with scale 2^-exponent, by that of the values."""
-    if not values.size:
-        return 0.0
-    scaled = values.astype(np.float64) * 2.0**exponent
+    scaled = found.values.astype(np.float64) * 2.0**exponent
     error = np.clip(np.rint(scaled), -128, 127) - scaled
-    return float(np.mean(error * error) / (np.mean(scaled * scaled) + 1e-30))
+    return found.mean(error * error) / (found.mean(scaled * scaled) + 1e-30)
 
 
 class Reference:
