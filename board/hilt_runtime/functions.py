@@ -1,7 +1,8 @@
-"""exp, log, tanh and sums in float64, defined step by step: the same bits with every numpy and on every processor.
+"""exp, log, tanh and sums, defined step by step: the same bits with every numpy and on every processor.
 
 numpy's own exp differs by its build, and its sums and products by their order. Here each step is one IEEE operation,
-sums add up in order, and the result is rounded to float32 once. native/functions.h has the same in C.
+sums add up in order in float64, and the result is rounded to float32 once. native/functions.h has the same in C. The
+powers of a softmax are of float32 throughout, as native/softmax.c has them.
 """
 
 from __future__ import annotations
@@ -150,11 +151,47 @@ def product(left: np.ndarray, right: np.ndarray) -> Any:
     )
 
 
-def _horner(x: Any, coefficients: Sequence[float]) -> Any:
+def _horner(x: Any, coefficients: Sequence[Any]) -> Any:
     total: Any = coefficients[0]
     for coefficient in coefficients[1:]:
         total = total * x + coefficient
     return total
+
+
+POWER_OF_0 = 256.0
+"""The power of 0 in a softmax. None is subnormal, then: NEON of 32-bit ARM takes those for zeros."""
+_LANES, _BLOCK = 4, 64
+_TURNS, _ROUND = np.float32(1.44269504), np.float32(12583047)
+"""log2(e), and 1.5 * 2^23 + 127 + 8: the lowest bits of what is rounded by it are the exponent's."""
+_LN2_PARTS = np.float32(0.693359375), np.float32(-2.12194440e-4)
+_POWERS = [np.float32(each) for each in (0.0013814602, 0.0083687156, 0.041668389, 0.16666521, 0.49999994, 1, 1)]
+
+
+def powers(x: np.ndarray) -> Any:
+    """Return 256 * e**x of x up to 0, in float32: to 1.2 units of the last place; of less than -90, of -90."""
+    clipped = np.maximum(x.astype(np.float32), np.float32(-90))
+    turns = clipped * _TURNS + _ROUND
+    k = turns - _ROUND
+    rest = (clipped - k * _LN2_PARTS[0]) - k * _LN2_PARTS[1]
+    return _horner(rest, _POWERS) * (turns.view(np.int32) << 23).view(np.float32)
+
+
+def sum_of_powers(values: np.ndarray, axis: int) -> Any:
+    """Return sums of float32 along an axis, which stays, of size 1.
+
+    Of 64 every fourth adds up in float32, then the first and third of these sums and the second and fourth, then both.
+    These add up in float64, in order.
+    """
+    moved = np.moveaxis(values, axis, 0)
+    blocks = -(-len(moved) // _BLOCK)
+    padded = np.zeros((blocks * _BLOCK, *moved.shape[1:]), np.float32)
+    padded[: len(moved)] = moved
+    steps = padded.reshape(blocks, _BLOCK // _LANES, _LANES, *moved.shape[1:])
+    lanes = steps[:, 0]
+    for step in range(1, _BLOCK // _LANES):
+        lanes = lanes + steps[:, step]
+    sums = (lanes[:, 0] + lanes[:, 2]) + (lanes[:, 1] + lanes[:, 3])
+    return np.moveaxis(sum_along(sums, [0]), 0, axis)
 
 
 TABLE_END, TABLE_STEPS = 12, 64

@@ -75,17 +75,24 @@ def _least(data: np.ndarray, axis: Any, keepdims: bool) -> Any:
     return _min(data, axis=axis, keepdims=keepdims) + data.dtype.type(0)
 
 
+_LEAST_SHARE = 2.0**-125
+"""Less of a softmax is 0: NEON of 32-bit ARM knows no subnormal numbers."""
+
+
 def _softmax(inputs: Inputs, attributes: Attributes) -> Any:
     data, axis = _first(inputs), attributes.get("axis", -1)
-    powers = functions.exp(data - _max(data, axis=axis, keepdims=True)).astype(data.dtype)
-    return (powers / functions.sum_along(powers, [axis % data.ndim])).astype(data.dtype)
+    best = _max(data, axis=axis, keepdims=True)
+    powers = functions.powers(data - best)
+    sums = functions.sum_of_powers(powers, axis) + (best - best)  # NaN of infinity and NaN
+    inverse, least = (1.0 / sums).astype(np.float32), (sums * _LEAST_SHARE).astype(np.float32)
+    return np.where(powers < least, np.float32(0), powers * inverse).astype(data.dtype)
 
 
 def _log_softmax(inputs: Inputs, attributes: Attributes) -> Any:
     data, axis = _first(inputs), attributes.get("axis", -1)
-    centred = data - _max(data, axis=axis, keepdims=True)
-    sums = functions.sum_along(functions.exp(centred).astype(data.dtype), [axis % data.ndim])
-    return (centred - functions.log(sums)).astype(data.dtype)
+    best = _max(data, axis=axis, keepdims=True)
+    sums = functions.sum_along(functions.powers(data - best), [axis % data.ndim]) + (best - best)
+    return ((data - best) - functions.log(sums / functions.POWER_OF_0).astype(np.float32)).astype(data.dtype)
 
 
 def _normalized(data: np.ndarray, axes: Any, attributes: Attributes) -> Any:

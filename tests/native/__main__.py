@@ -14,7 +14,7 @@ from tests.unit.network.engines import RECORDS
 
 _TESTS = (
     *("test_integer_operators.py", "test_processor_bits.py", "test_native_engine.py", "test_native_forms.py"),
-    *("test_counted_sums.py", "test_extremes.py", "test_fixed_matmul.py", "test_integer_norms.py"),
+    *("test_counted_sums.py", "test_extremes.py", "test_fixed_matmul.py", "test_integer_norms.py", "test_softmax.py"),
 )
 _FUZZED = 200_000
 

@@ -83,6 +83,8 @@ OPERATORS: dict[str, tuple[str, list[Any], Mapping[str, Any], int]] = {
     "Sigmoid": ("Sigmoid", [floats(4000)], {}, 4000),
     "Tanh": ("Tanh", [floats(4000)], {}, 4000),
     "Softmax": ("Softmax", [floats(40, 100)], {}, 4000),
+    "Softmax of columns": ("Softmax", [floats(21, 400)], {"axis": 0}, 8400),
+    "LogSoftmax": ("LogSoftmax", [floats(40, 100)], {}, 4000),
     "MatMul a product": ("MatMul", [floats(16, 128), floats(128, 128)], {}, 16 * 128 * 128),
     "fixed_matmul of 32, a result": ("fixed_matmul", [floats(64, 32), int8(64, 32)],
                                      {"scale": 2.0**-5, "turned": 0, "step": 2.0**-3}, 64 * 64),
