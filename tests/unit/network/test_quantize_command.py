@@ -169,9 +169,9 @@ def test_the_node_at_fault_is_named(node: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("nodes", "message"),
     [
-        ([helper.make_node("Conv", ["x", "w3"], ["y"], name="odd")], r"node odd \(Conv\) has 3 dimensions"),
+        ([helper.make_node("Conv", ["x", "w3"], ["y"], name="odd", group=2)], r"node odd \(Conv\) has 3 dimensions"),
         (
-            [helper.make_node("MaxPool", ["x"], ["y"], name="odd", kernel_shape=[2, 2, 2])],
+            [helper.make_node("MaxPool", ["x"], ["y"], name="odd", kernel_shape=[2] * 3, auto_pad="SAME_UPPER")],
             r"node odd \(MaxPool\) has 3 dimensions",
         ),
         (
@@ -189,7 +189,7 @@ def test_the_node_at_fault_is_named(node: Any, message: str) -> None:
     ],
 )
 def test_a_form_that_nobody_computes_is_named_before_any_work(nodes: list[Any], message: str) -> None:
-    constants = {"w3": normal(4, 4, 1, 1, 1), "one": np.array([2]), **{name: normal(4) for name in "abcd"}}
+    constants = {"w3": normal(4, 2, 1, 1, 1), "one": np.array([2]), **{name: normal(4) for name in "abcd"}}
     graph = canonical(model_of(nodes, {"x": (1, 4, 1, 4, 4)}, constants))
     with pytest.raises(OnnxError, match=message):
         quantise(graph, samples_for(graph), search=False)
