@@ -56,12 +56,7 @@ def observe(graph: OnnxGraph, tensors: Sequence[str], samples: Sequence[Feeds]) 
     """
     runner = Runner(graph, tensors)
     share = max(_VALUES_PER_TENSOR // max(len(samples), 1), 64)
-    largest = dict.fromkeys(tensors, 0.0)
-    values: dict[str, list[NDArray[np.float32]]] = {name: [] for name in tensors}
-    counts: dict[str, list[NDArray[np.float64]]] = {name: [] for name in tensors}
-    means: dict[str, list[NDArray[np.float64]]] = {name: [] for name in tensors}
-    lows: dict[str, list[NDArray[np.float64]]] = {name: [] for name in tensors}
-    highs: dict[str, list[NDArray[np.float64]]] = {name: [] for name in tensors}
+    seen: dict[str, list[TensorStatistics]] = {name: [] for name in tensors}
     for outputs in runner.over(samples):
         for name, array in outputs.items():
             if not np.isfinite(array).all():
@@ -69,26 +64,33 @@ def observe(graph: OnnxGraph, tensors: Sequence[str], samples: Sequence[Feeds]) 
                     f"tensor {name} of the float model takes NaN or infinity on the calibration data; "
                     "look at the weights in front of it and at the data's range"
                 )
-            largest[name] = max(largest[name], float(np.abs(array).max(initial=0)))
-            some, of_each = _sample(array.reshape(-1), share)
-            values[name].append(some)
-            counts[name].append(of_each)
-            axes = (0, *range(2, array.ndim))
-            means[name].append(array.sum(axis=axes, dtype=np.float64) / max(array[:, :1].size, 1))
-            filled = array if array.size else np.zeros((1, *array.shape[1:2], *[1] * (array.ndim - 2)))
-            lows[name].append(filled.min(axis=axes).astype(np.float64))
-            highs[name].append(filled.max(axis=axes).astype(np.float64))
-    return {
-        name: TensorStatistics(
-            largest[name],
-            np.concatenate(values[name]),
-            np.concatenate(counts[name]),
-            np.mean(means[name], axis=0),
-            np.min(lows[name], axis=0),
-            np.max(highs[name], axis=0),
-        )
-        for name in tensors
-    }
+            seen[name].append(_of_sample(array, share))
+    return {name: _together(parts) for name, parts in seen.items()}
+
+
+def _of_sample(array: NDArray[Any], share: int) -> TensorStatistics:
+    """Return the statistics of a tensor on one sample, with twice `share` values at most."""
+    axes = (0, *range(2, array.ndim))
+    filled = array if array.size else np.zeros((1, *array.shape[1:2], *[1] * (array.ndim - 2)))
+    return TensorStatistics(
+        float(np.abs(array).max(initial=0)),
+        *_sample(array.reshape(-1), share),
+        array.sum(axis=axes, dtype=np.float64) / max(array[:, :1].size, 1),
+        filled.min(axis=axes).astype(np.float64),
+        filled.max(axis=axes).astype(np.float64),
+    )
+
+
+def _together(parts: Sequence[TensorStatistics]) -> TensorStatistics:
+    """Return the statistics of a tensor over samples."""
+    return TensorStatistics(
+        max(part.largest for part in parts),
+        np.concatenate([part.values for part in parts]),
+        np.concatenate([part.counts for part in parts]),
+        np.mean([part.means for part in parts], axis=0),
+        np.min([part.lows for part in parts], axis=0),
+        np.max([part.highs for part in parts], axis=0),
+    )
 
 
 def _sample(flat: NDArray[Any], share: int) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
