@@ -162,7 +162,7 @@ POWER_OF_0 = 256.0
 """The power of 0 in a softmax. None is subnormal, then: NEON of 32-bit ARM takes those for zeros."""
 _LANES, _BLOCK = 4, 64
 _TURNS, _ROUND = np.float32(1.44269504), np.float32(12583047)
-"""log2(e), and 1.5 * 2^23 + 127 + 8: the lowest bits of what is rounded by it are the exponent's."""
+"""log2(e), and 1.5 * 2^23 + 127 + 8: the lowest bits of a number that it rounds are the exponent's."""
 _LN2_PARTS = np.float32(0.693359375), np.float32(-2.12194440e-4)
 _POWERS = [np.float32(each) for each in (0.0013814602, 0.0083687156, 0.041668389, 0.16666521, 0.49999994, 1, 1)]
 

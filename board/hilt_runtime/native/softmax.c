@@ -21,7 +21,7 @@ typedef int32_t bits_t __attribute__((vector_size(16)));
 
 #define BLOCK 64              // powers that add up in float32
 #define POWER_OF_0 256.0      // no power is subnormal: NEON of 32-bit ARM takes those for zeros
-#define LEAST_SHARE 0x1p-125  // what is less is 0
+#define LEAST_SHARE 0x1p-125  // a smaller share is 0
 #define INLINE static inline __attribute__((always_inline))
 #if defined(__clang__)
 #define FOUR_TIMES _Pragma("clang loop unroll_count(4)")
@@ -57,7 +57,7 @@ INLINE bits_t is_less(four_t a, four_t b) { return a < b; }
 
 INLINE four_t all(float value) { return (four_t){value, value, value, value}; }
 
-// The same of `count` floats, four at most, that lie `stride` apart; what is not there is `rest`.
+// The same of `count` floats, four at most, that lie `stride` apart; missing ones are `rest`.
 INLINE four_t load_some(const float *from, ptrdiff_t stride, ptrdiff_t count, float rest) {
   if (stride == 1 && count >= 4) return load(from);
   return (four_t){count > 0 ? from[0] : rest, count > 1 ? from[stride] : rest, count > 2 ? from[2 * stride] : rest,
@@ -74,7 +74,7 @@ INLINE void store_some(float *to, ptrdiff_t stride, ptrdiff_t count, four_t valu
   if (count > 3) to[3 * stride] = value[3];
 }
 
-// What a power is computed by: factors, the least x, what rounds, and what is added.
+// The constants of a power: factors, the least x, the number that rounds, and the terms.
 typedef struct {
   four_t factors, least, round, by_5, by_4, by_3, by_2, one;
 } series_t;
@@ -126,7 +126,7 @@ INLINE void powers_of(four_t x[2], series_t by) {
 }
 #endif
 
-// Of four lines, or four times of one: the largest, what powers become shares by, or the logarithm of the sum, and the
+// Of four lines, or four times of one: the largest, the factor from powers to shares, or the logarithm of the sum, and the
 // least power whose share is not 0.
 typedef struct {
   four_t best, factor, least;

@@ -14,15 +14,15 @@ from hilt.network.quantize.statistics import signal_to_noise
 
 _GOOD = 20.0
 """Decibels of an output that a change may bring it down to."""
-ALLOWED_LOSS = 0.5
+_ALLOWED_LOSS = 0.5
 """Decibels that a change may cost an output that has less."""
 _JUDGED_SAMPLES = 8
 
 
-def is_as_good(reached: NDArray[np.float64], level: NDArray[np.float64] | None = None, good: float = _GOOD) -> bool:
+def is_as_good(reached: NDArray[np.float64], level: NDArray[np.float64] | None = None) -> bool:
     """Tell whether outputs with `reached` decibels are good, or lose little beside others with `level`."""
-    least = np.inf if level is None else level - ALLOWED_LOSS
-    return bool(np.all((reached >= good) | (reached >= least)))
+    least = np.inf if level is None else level - _ALLOWED_LOSS
+    return bool(np.all((reached >= _GOOD) | (reached >= least)))
 
 
 class OutputJudge:

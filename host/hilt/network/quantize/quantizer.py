@@ -27,7 +27,6 @@ from hilt.network.quantize.qdq import write_qdq
 from hilt.network.quantize.recurrence import quantise_recurrences
 from hilt.network.quantize.regions import Regions, find_regions
 from hilt.network.quantize.scales import layer_macs
-from hilt.network.quantize.softmax import quantise_softmaxes
 from hilt.network.reference import evaluate, evaluate_node
 from hilt_runtime.operators_recurrent import is_int8
 
@@ -223,9 +222,7 @@ def _int8_model(fitted: Fitted, samples: HeldOut) -> _Int8Model:
     model = write_qdq(fitted.graph, fitted.regions, fitted.scales)
     infer_shapes(model)
     judge = OutputJudge(fitted.graph, samples.deciding)
-    model, notes = quantise_softmaxes(model, fitted.kept, samples.fitted, judge)
-    model, floats, said = quantise_recurrences(model, fitted.kept, judge)
-    return _Int8Model(fitted, model, floats, [*notes, *said])
+    return _Int8Model(fitted, *quantise_recurrences(model, fitted.kept, judge))
 
 
 def _by_steps(
