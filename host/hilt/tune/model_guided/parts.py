@@ -119,7 +119,7 @@ def _products(candidates: Candidates) -> Iterator[Floats]:
 
 def _together(candidates: Candidates) -> Iterator[Floats]:
     """Yield the values (n, size) of each choice of knobs."""
-    values = np.exp2(candidates.knobs.scaled)
+    values = np.rint(np.exp2(candidates.knobs.scaled))
     for size in range(1, _TOGETHER + 1):
         for chosen in combinations(range(values.shape[1]), size):
             yield values[:, chosen]
