@@ -63,11 +63,12 @@ class _Parts:
 
     def follows(self) -> bool:
         """Tell whether an operator reads volumes of known frames, and single numbers or numbers of channels."""
-        numbers = [self._graph.constants[name] for name in self._node.inputs if name in self._graph.constants]
         volumes = set(filter(None, self._node.inputs)) - self._graph.constants.keys()
+        if not volumes or not self._known.keys() >= volumes:
+            return False
+        numbers = [self._graph.constants[name] for name in self._node.inputs if name in self._graph.constants]
         alike = {self._graph.shape(name) for name in (*volumes, self._node.outputs[0])}
-        single = self._node.op == "BatchNormalization" or all(value.size == 1 for value in numbers)
-        return bool(volumes) and self._known.keys() >= volumes and len(alike) == 1 and single
+        return len(alike) == 1 and (self._node.op == "BatchNormalization" or all(each.size == 1 for each in numbers))
 
     def followed(self) -> list[OnnxNode]:
         """Return an operator on frames."""

@@ -1,4 +1,4 @@
-"""What becomes int8 in a float graph: layers, what fuses into them, what moves between them; the rest stays float."""
+"""The int8 part of a float graph: layers, nodes that fuse into them, and moves between them; the rest stays float."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def is_int8_between_layers(operator: Any, constants: dict[str, Array] | None = N
     """Tell whether the result p of an operator on a layer's c is int8 where a moving operator and a layer follow."""
     nodes = [conv("x", "c"), operator, node("Transpose", "p", "t", perm=[0, 1, 3, 2]), conv("t", "y")]
     found = regions(nodes, constants=constants, **changed)
-    assert set(found.tensors) - {"p"} == {"x", "c", "t", "y"}, "a layer reads what floats made as int8"
+    assert set(found.tensors) - {"p"} == {"x", "c", "t", "y"}, "a layer reads the results of floats as int8"
     return "p" in found.tensors
 
 

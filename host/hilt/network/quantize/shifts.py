@@ -16,9 +16,9 @@ from hilt.network.quantize.regions import MAXIMA, Regions
 from hilt.network.quantize.statistics import TensorStatistics, least_loss
 
 _NONE, _UNIFORM, _BY_CHANNEL = range(3)
-"""What readers allow to be taken off a tensor: nothing, one constant, or one for each channel."""
+"""Readers allow to be taken off a tensor: nothing, one constant, or one for each channel."""
 POOLS = ("AveragePool", "GlobalAveragePool")
-"""Operators that average, whose results have the factor and the constant of what they read."""
+"""Operators that average, whose results have the factor and the constant of their data."""
 _ROUNDS = 2
 WEIGHTS_SHARES = (0.4, 0.0)
 """How much the error of weights may count beside that of tensors: rounding by effect, and biases, make up for some."""
@@ -67,7 +67,7 @@ class Shift:
         return bool(np.any(self.taken != 0)) or self.factor != 1 or self.low > -np.inf or self.high < np.inf
 
     def of(self, value: float) -> float:
-        """Return what a value becomes, if one constant is taken off the whole tensor."""
+        """Return a value with the one constant of the whole tensor taken off, times the factor."""
         return (value - float(self.taken)) * self.factor
 
 
@@ -180,7 +180,7 @@ class _Chooser:
             yield from ((name, source) for source in sources)
 
     def _freedom(self, name: str) -> int:
-        """Return what the readers of a tensor allow to be taken off it; for the caller it is added again."""
+        """Return how much the readers of a tensor allow to be taken off it; for the caller it is added again."""
         let = [self._let_by(reader, name) for reader in self._consumers.get(name, [])]
         return min(let + [_UNIFORM] * (name in self._graph.outputs), default=_NONE)
 
@@ -231,7 +231,7 @@ class _Chooser:
         return float(np.prod(image) / np.prod(kernel)) if whole else 0.0
 
     def _let_by_move(self, reader: OnnxNode, further: int) -> int:
-        """Return what a moving operator allows if its readers allow so much."""
+        """Return how much a moving operator allows if its readers allow so much."""
         if reader.op == "Concat":
             return _NONE if self._reads_constants(reader) else self._let_by_join(reader, further)
         if reader.op == "Pad" or any(reader.attributes.get("pads", ())):
@@ -328,7 +328,7 @@ class _Chooser:
         return np.array([found.lows.min(), found.highs.max()])
 
     def _is_made(self, name: str) -> bool:
-        """Tell whether what makes a tensor can shift it, or shifts it as its sources are."""
+        """Tell whether the maker of a tensor can shift it, or shifts it as its sources are."""
         return name in self._made or name in self._roots or name in self._following
 
     def _takes_factor(self, name: str) -> bool:

@@ -117,7 +117,7 @@ def test_a_rule_that_breaks_the_favourites_is_learnt_from_one_batch() -> None:
 
 
 def test_while_all_fail_half_of_the_trials_see_other_parts_of_the_space() -> None:
-    """Of eight further favourites one is valid."""
+    """Only one of the next eight favourites is valid."""
     bad, board = without_tiles(3, 6)
     first, second, *_ = run(tuner_of(), board)
     assert set(first) <= bad and sum(index not in bad for index in second) >= 3
