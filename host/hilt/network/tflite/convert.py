@@ -42,9 +42,12 @@ class Converter:
         self._graph = OnnxGraph(model.name, OPSET, [], [], [], {}, {}, {})
         self._taken: set[str] = {tensor.name for tensor in model.tensors}
         self._number = 0
+        self.variables: dict[str, str] = {}
+        """Of each variable the tensor that holds its value by now."""
 
     def graph(self) -> OnnxGraph:
         """Return the whole graph."""
+        from hilt.network.tflite import variables
         from hilt.network.tflite.operators import OPERATORS
 
         graph, tensors = self._graph, self.model.tensors
@@ -53,10 +56,7 @@ class Converter:
             if value is not None:
                 graph.constants[tensor.name] = value
         for place in self.model.inputs:
-            tensor = tensors[place]
-            graph.inputs.append(tensor.name)
-            graph.shapes[tensor.name] = tensor.shape
-            graph.dtypes[tensor.name] = "float32" if tensor.is_quantised or tensor.dtype == "float16" else tensor.dtype
+            self.add_input(tensors[place].name, tensors[place])
         for operator in self.model.operators:
             convert = OPERATORS.get(operator.name)
             if convert is None:
@@ -66,7 +66,7 @@ class Converter:
                     "not convert; convert the model to ONNX with tf2onnx, or cut it in front of the operator"
                 )
             convert(self, operator)
-        graph.outputs = [tensors[place].name for place in self.model.outputs]
+        graph.outputs = [*(tensors[place].name for place in self.model.outputs), *variables.finish(self)]
         graph.name_apart()
         graph.remove_unused()
         return graph
@@ -109,6 +109,13 @@ class Converter:
     def is_constant(self, operator: TfliteOperator, place: int) -> bool:
         tensor = self.tensor(operator, place)
         return tensor is not None and tensor.name in self._graph.constants
+
+    def add_input(self, name: str, like: TfliteTensor) -> str:
+        """Add an input of the network with a tensor's shape and type; return its name."""
+        self._graph.inputs.append(name)
+        self._graph.shapes[name] = like.shape
+        self._graph.dtypes[name] = "float32" if like.is_quantised or like.dtype == "float16" else like.dtype
+        return name
 
     def define(self, name: str, value: NDArray[Any]) -> None:
         """Make a tensor of the model a constant."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import struct
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from hilt.network.onnx_graph import OnnxError
-from hilt.network.tflite import sequences
+from hilt.network.tflite import sequences, variables
 from hilt.network.tflite.convert import Converter
 from hilt.network.tflite.reader import TfliteOperator
 
 _SAME = 0
+_MEDIAPIPE_OPTIONS = struct.Struct("<3i")
 
 Convert = Callable[[Converter, TfliteOperator], None]
 
@@ -48,14 +50,39 @@ def _depthwise(c: Converter, op: TfliteOperator) -> None:
 
 def _transposed(c: Converter, op: TfliteOperator) -> None:
     options, weights = op.option("TransposeConvOptions"), c.value(op, 1).transpose(3, 0, 1, 2)
-    inputs = [c.channels_first(c.name(op, 2)), c.constant("weights", np.ascontiguousarray(weights))]
-    if c.tensor(op, 3) is not None:
-        inputs.append(c.constant("bias", c.value(op, 3)))
     made = c.output(op).shape
     size = [int(value) for value in c.value(op, 0)[1:3]] if c.is_constant(op, 0) else made[1:3]
-    data = c.tensor(op, 2)
+    strides = [options.StrideH(), options.StrideW()]
+    _add_transposed(c, op, (2, 3), weights, strides, size, options.FusedActivationFunction())
+
+
+def _transposed_of_mediapipe(c: Converter, op: TfliteOperator) -> None:
+    """Convert MediaPipe's own operator: its options are the padding's kind and the strides, as three integers."""
+    if len(op.custom) != _MEDIAPIPE_OPTIONS.size:
+        raise OnnxError(f"{c.model.name}: {op.name} (it makes {c.output(op).name}) has options that hilt does not know")
+    strides = list(_MEDIAPIPE_OPTIONS.unpack(op.custom)[1:])
+    _add_transposed(c, op, (0, 2), c.value(op, 1).transpose(3, 0, 1, 2), strides, c.output(op).shape[1:3], 0)
+
+
+def _add_transposed(
+    c: Converter,
+    op: TfliteOperator,
+    places: tuple[int, int],
+    weights: np.ndarray[Any, Any],
+    strides: list[int],
+    size: Sequence[int | None],
+    activation: int,
+) -> None:
+    """Add a transposed convolution with weights (CI, CO, KH, KW) that makes `size` rows and columns.
+
+    Its data and its bias are the operator's inputs at `places`.
+    """
+    data = c.tensor(op, places[0])
+    inputs = [c.channels_first(c.name(op, places[0])), c.constant("weights", np.ascontiguousarray(weights))]
+    if c.tensor(op, places[1]) is not None:
+        inputs.append(c.constant("bias", c.value(op, places[1])))
     assert data is not None
-    strides, kernel = [options.StrideH(), options.StrideW()], list(weights.shape[2:])
+    kernel = list(weights.shape[2:])
     pads, extra = [0, 0, 0, 0], [0, 0]
     for axis in (0, 1):
         given, wanted = data.shape[1 + axis], size[axis]
@@ -65,7 +92,7 @@ def _transposed(c: Converter, op: TfliteOperator) -> None:
         pads[axis], pads[2 + axis] = max(spare, 0) // 2, max(spare, 0) - max(spare, 0) // 2
         extra[axis] = max(-spare, 0)
     result = c.add("ConvTranspose", inputs, kernel_shape=kernel, strides=strides, pads=pads, output_padding=extra)
-    c.finish(op, result, options.FusedActivationFunction(), turned=True)
+    c.finish(op, result, activation, turned=True)
 
 
 def _dense(c: Converter, op: TfliteOperator) -> None:
@@ -171,10 +198,24 @@ def _reshape(c: Converter, op: TfliteOperator) -> None:
         c.finish(op, c.add("Reshape", [c.name(op, 0), c.integers(op, 1)]))
         return
     shape = c.output(op).shape
+    if op.name == "EXPAND_DIMS" and c.is_constant(op, 1):
+        c.finish(
+            op, c.add("Unsqueeze", [c.name(op, 0), c.constant("axes", c.value(op, 1).reshape(1).astype(np.int64))])
+        )
+        return
     if sum(size is None for size in shape) > 1:
         raise OnnxError(f"{c.model.name}: {op.name} makes {c.output(op).name} of an open shape; fix the shapes first")
     sizes = np.array([-1 if size is None else size for size in shape], np.int64)
     c.finish(op, c.add("Reshape", [c.name(op, 0), c.constant("shape", sizes)]))
+
+
+def _unit_axes(c: Converter, op: TfliteOperator) -> np.ndarray[Any, Any] | None:
+    """Return the axes of size 1 that EXPAND_DIMS adds or SQUEEZE drops; None if the output's shape alone tells."""
+    if op.name == "EXPAND_DIMS" and c.is_constant(op, 1):
+        return c.value(op, 1).reshape(1).astype(np.int64)
+    if op.name == "SQUEEZE" and (options := op.option("SqueezeOptions")) is not None and options.SqueezeDimsLength():
+        return np.array([options.SqueezeDims(place) for place in range(options.SqueezeDimsLength())], np.int64)
+    return None
 
 
 def _shape(c: Converter, op: TfliteOperator) -> None:
@@ -226,10 +267,18 @@ def _slice(c: Converter, op: TfliteOperator) -> None:
     c.finish(op, c.add("Slice", [c.name(op, 0), c.constant("begin", begin), c.constant("end", end)]))
 
 
+def _has_masks(options: Any) -> bool:
+    return bool(options.BeginMask() or options.EndMask() or options.ShrinkAxisMask())
+
+
 def _strided_slice(c: Converter, op: TfliteOperator) -> None:
     options = op.option("StridedSliceOptions")
     if options.EllipsisMask() or options.NewAxisMask():
         raise OnnxError(f"{c.model.name}: STRIDED_SLICE with an ellipsis or a new axis makes {c.output(op).name}")
+    if not (c.is_constant(op, 1) and c.is_constant(op, 2)) and not _has_masks(options):
+        axes = c.constant("axes", np.arange(len(c.value(op, 3)), dtype=np.int64))
+        c.finish(op, c.add("Slice", [c.name(op, 0), c.integers(op, 1), c.integers(op, 2), axes, c.integers(op, 3)]))
+        return
     begin, end, step = (c.value(op, place).astype(np.int64).copy() for place in (1, 2, 3))
     last, dropped = np.iinfo(np.int64).max, []
     for axis in range(len(begin)):
@@ -353,9 +402,20 @@ def _normalise(c: Converter, op: TfliteOperator) -> None:
 
 
 def _floor_division(c: Converter, op: TfliteOperator) -> None:
-    if c.output(op).dtype != "float32":
-        raise OnnxError(f"{c.model.name}: {op.name} of integers makes {c.output(op).name}; hilt converts it in floats")
-    c.finish(op, c.add("Floor", [c.add("Div", [c.name(op, 0), c.name(op, 1)])]))
+    """Convert FLOOR_DIV; integers are divided as float64, which is exact below 2^53."""
+    from onnx import TensorProto, helper
+
+    operands = [c.name(op, 0), c.name(op, 1)]
+    if (dtype := c.output(op).dtype) == "float32":
+        c.finish(op, c.add("Floor", [c.add("Div", operands)]))
+        return
+    wide = [c.add("Cast", [name], to=TensorProto.DOUBLE) for name in operands]
+    whole = c.add("Floor", [c.add("Div", wide)])
+    c.finish(op, c.add("Cast", [whole], to=helper.np_dtype_to_tensor_dtype(np.dtype(dtype))))
+
+
+def _range(c: Converter, op: TfliteOperator) -> None:
+    c.finish(op, c.add("Range", [c.name(op, place) for place in range(3)]))
 
 
 def _sum(c: Converter, op: TfliteOperator) -> None:
@@ -413,6 +473,7 @@ OPERATORS: dict[str, Convert] = {
     "CONV_2D": _conv,
     "DEPTHWISE_CONV_2D": _depthwise,
     "TRANSPOSE_CONV": _transposed,
+    "Convolution2DTransposeBias": _transposed_of_mediapipe,
     "FULLY_CONNECTED": _dense,
     "BATCH_MATMUL": _batch_product,
     "MAX_POOL_2D": _pool("MaxPool"),
@@ -478,6 +539,7 @@ OPERATORS: dict[str, Convert] = {
     "ARG_MIN": _place_of("ArgMin"),
     "ADD_N": _sum,
     "FLOOR_DIV": _floor_division,
+    "RANGE": _range,
     "SIGN": _unary("Sign"),
     "L2_NORMALIZATION": _normalise,
     "GATHER_ND": _gather_places,
@@ -505,5 +567,10 @@ OPERATORS: dict[str, Convert] = {
     "SELECT_V2": _select,
     "QUANTIZE": _same,
     "DEQUANTIZE": _same,
+    "DENSIFY": _same,
+    "VAR_HANDLE": variables.handle,
+    "CALL_ONCE": variables.handle,
+    "READ_VARIABLE": variables.read,
+    "ASSIGN_VARIABLE": variables.assign,
 }
 """By TFLite's name."""

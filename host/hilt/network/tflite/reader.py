@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.onnx_graph import OnnxError
+from hilt.network.tflite.sparse import densify
 
 SUFFIX = ".tflite"
 _IDENTIFIER = b"TFL3"
@@ -18,6 +20,8 @@ _TYPES = {
     0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16", 9: "int8", 10: "float64",
     15: "uint32", 16: "uint16",
 }  # fmt: skip
+_FOUR_BITS = 17
+_NO_NUMBERS = {5: "string", 8: "complex64", 11: "complex128", 13: "resource", 14: "variant"}
 _MOST_TENSORS = 1 << 20
 
 
@@ -71,6 +75,7 @@ class TfliteOperator:
         inputs: The tensors that it reads; -1 is one left out.
         outputs: The tensors that it writes.
         options: Its options' table.
+        custom: The bytes of the options of one that is not TFLite's own.
         dilations: A convolution's, beyond those of its options: rows, columns.
     """
 
@@ -79,6 +84,7 @@ class TfliteOperator:
     outputs: tuple[int, ...]
     options: Any
     dilations: tuple[int, int] = (1, 1)
+    custom: bytes = b""
 
     def option(self, kind: str) -> Any:
         """Return the options as the schema's class `kind`, None if there are none."""
@@ -156,6 +162,7 @@ def _parse(data: bytes, name: str) -> TfliteModel:
                 tuple(operator.Inputs(item) for item in range(operator.InputsLength())),
                 tuple(operator.Outputs(item) for item in range(operator.OutputsLength())),
                 operator.BuiltinOptions(),
+                custom=bytes(operator.CustomOptionsAsNumpy()) if operator.CustomOptionsLength() else b"",
             )
         )
     made = TfliteModel(
@@ -181,14 +188,21 @@ def _tensor(model: Any, data: bytes, tensor: Any, taken: dict[str, int]) -> Tfli
     stem = (tensor.Name() or b"tensor").decode(errors="replace")
     taken[stem] = taken.get(stem, 0) + 1
     name = stem if taken[stem] == 1 else f"{stem}#{taken[stem]}"
-    if tensor.Type() not in _TYPES:
-        raise ValueError(f"tensor {name} has type {tensor.Type()}, which is no number")
-    dtype = _TYPES[tensor.Type()]
+    kinds = {**_TYPES, **_NO_NUMBERS, _FOUR_BITS: "int8"}
+    if tensor.Type() not in kinds:
+        raise ValueError(f"tensor {name} has type {tensor.Type()}, which is unknown")
+    dtype = kinds[tensor.Type()]
     sizes = tuple(tensor.Shape(place) for place in range(tensor.ShapeLength()))
     signature = tuple(tensor.ShapeSignature(place) for place in range(tensor.ShapeSignatureLength())) or sizes
     shape = tuple(None if size < 0 else size for size in signature)
-    raw = _bytes_of(model, data, tensor.Buffer())
-    value = None if raw is None else raw.view(np.dtype(dtype).newbyteorder("<")).astype(dtype).reshape(sizes)
+    raw = None if tensor.Type() in _NO_NUMBERS else _bytes_of(model, data, tensor.Buffer())
+    value = None
+    if raw is not None:
+        if tensor.Type() == _FOUR_BITS:
+            raw = _halves(raw)[: math.prod(sizes)]
+        value = raw.view(np.dtype(dtype).newbyteorder("<")).astype(dtype)
+        sparsity = tensor.Sparsity()
+        value = value.reshape(sizes) if sparsity is None else densify(value, sizes, sparsity)
     scales, zeros, axis = np.zeros(0, np.float32), np.zeros(0, np.int64), 0
     quantised = tensor.Quantization()
     if quantised is not None and quantised.ScaleLength():
@@ -196,6 +210,12 @@ def _tensor(model: Any, data: bytes, tensor: Any, taken: dict[str, int]) -> Tfli
         zeros = np.array(quantised.ZeroPointAsNumpy() if quantised.ZeroPointLength() else [0], np.int64)
         axis = int(quantised.QuantizedDimension())
     return TfliteTensor(name, shape, dtype, value, scales, zeros, axis)
+
+
+def _halves(raw: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return each byte's two four-bit integers as bytes with the same sign, the low one first."""
+    high: NDArray[np.int8] = np.stack([raw << 4, raw & 0xF0], axis=-1).reshape(-1).view(np.int8)
+    return (high >> 4).view(np.uint8)
 
 
 def _bytes_of(model: Any, data: bytes, place: int) -> NDArray[np.uint8] | None:
