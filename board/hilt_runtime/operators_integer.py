@@ -125,6 +125,27 @@ def upsample(inputs: Inputs, attributes: Attributes) -> Any:
     return np.repeat(np.repeat(_required(inputs, 0), high, axis=2), wide, axis=3)
 
 
+def interpolate(inputs: Inputs, attributes: Attributes) -> Any:
+    """Resize (N, C, H, W) linearly by powers of two: each output lies between two neighbours of each axis."""
+    sums, shift = _required(inputs, 0).astype(np.int32), 0
+    for axis, factor in zip((2, 3), attributes["factors"]):
+        if factor == 1:
+            continue
+        edges = [(0, 0)] * 4
+        edges[axis] = (1, 1)
+        around = np.pad(sums, edges, mode="edge")
+        size = sums.shape[axis]
+        below, here, above = (around.take(np.arange(first, first + size), axis) for first in range(3))
+        made = []
+        for place in range(factor):
+            doubled = 2 * place + 1 - factor if attributes["centred"] else 2 * place
+            made.append(here * (2 * factor - abs(doubled)) + (above if doubled > 0 else below) * abs(doubled))
+        shape = list(sums.shape)
+        shape[axis] *= factor
+        sums, shift = np.stack(made, axis + 1).reshape(shape), shift + int(2 * factor).bit_length() - 1
+    return ((sums + (1 << shift >> 1)) >> shift).astype(np.int8)
+
+
 def concat(inputs: Inputs, attributes: Attributes) -> Any:
     """Join tensors along an axis; packed ones along channels that are no whole blocks."""
     if "channels" in attributes:
@@ -350,4 +371,5 @@ OPERATORS: Dict[str, Callable[[Inputs, Attributes], Any]] = {
     "table": table,
     "transpose": transpose,
     "upsample": upsample,
+    "interpolate": interpolate,
 }

@@ -114,6 +114,7 @@ OPERATORS: dict[str, tuple[str, list[Any], Mapping[str, Any], int]] = {
     "global_average_pool packed": ("global_average_pool", [PACKED], MEAN, PACKED.size),
     "upsample": ("upsample", [int8(1, 8, 28, 28)], {"factors": [3, 3]}, 8 * 84 * 84),
     "upsample of pairs": ("upsample", [int8(1, 8, 28, 28)], {"factors": [2, 2]}, 8 * 56 * 56),
+    "interpolate": ("interpolate", [int8(1, 8, 28, 28)], {"factors": [2, 2], "centred": 1}, 8 * 56 * 56),
     "upsample packed": ("upsample", [PACKED], {"factors": [2, 2]}, 4 * PACKED.size),
     "concat packed": ("concat", [PACKED, PACKED], {"axis": 1}, 2 * PACKED.size),
     "concat of lanes": ("concat", [PACKED, PACKED], {"axis": 1, "channels": [24, 24]}, 3 * PACKED.size // 2),

@@ -25,7 +25,7 @@ SENT = "libhilt-{}.so"
 """The library that is sent with the runtime, for a processor of MACHINES."""
 SOURCES = (
     *("engine.c", "threads.c", "device.c", "move.c", "integer.c", "float.c", "recurrent.c"),
-    *("fixed_matmul.c", "border.c", "softmax.c", "look_up.c", "norm.c", "integer_norm.c"),
+    *("fixed_matmul.c", "border.c", "softmax.c", "look_up.c", "norm.c", "integer_norm.c", "interpolate.c"),
     *("engine.h", "fixed_point.h", "functions.h", "lines.h", "products.h", "sums.h", "vector.h", "vfp.h"),
 )
 FLAGS = (
@@ -35,7 +35,7 @@ FLAGS = (
 """No flag may let the compiler change the value of a float: products and sums are not fused."""
 MACHINES = {"armv7l": "armv7l", "armv8l": "armv7l", "aarch64": "aarch64", "arm64": "aarch64", "x86_64": "x86_64"}
 """A processor's name, as the kernel says it, and the library that runs there."""
-_ABI = 14
+_ABI = 15
 _COMPILE_SECONDS = 600
 _COSTS = "every step of the processor takes ten to fifty times as long"
 

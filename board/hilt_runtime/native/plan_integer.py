@@ -314,6 +314,18 @@ def _upsample(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[
     return [out]
 
 
+def _interpolate(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
+    data = inputs[0]
+    _int8(data)
+    images, channels, height, width = data.shape
+    high, wide = attributes["factors"]
+    out = builder.new((images, channels, height * high, width * wide), np.int8)
+    shift = int(4 * high * wide).bit_length() - 1
+    numbers = [images * channels, height, width, high, wide, attributes["centred"], shift]
+    builder.step("interpolate", [data, out], numbers)
+    return [out]
+
+
 PLANS: Dict[str, Callable[[Builder, Inputs, Attributes], List[Any]]] = {
     "add": _pair("add"),
     "average_pool": _pool("average_pool"),
@@ -331,4 +343,5 @@ PLANS: Dict[str, Callable[[Builder, Inputs, Attributes], List[Any]]] = {
     "softmax": _softmax,
     "table": _table,
     "upsample": _upsample,
+    "interpolate": _interpolate,
 }

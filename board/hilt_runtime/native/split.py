@@ -26,6 +26,7 @@ _INSTRUCTIONS = {
     "norm": 18,
     "pixel_means": 1,
     "normalize": 3,
+    "interpolate": 6,
 }
 """Of a kernel for an element or product on 32-bit ARM, about."""
 _SERIES = frozenset((9, 10, 11, 12, 16, 17, 18, 20, 21, 22, 23))
@@ -280,6 +281,7 @@ _SPLITTERS: Dict[str, Splitter] = {
     **dict.fromkeys(("reduce", "argmax"), _outermost(1)),
     **dict.fromkeys(("softmax", "softmax_int8"), _softmax),
     "counted_sum": _span(1),
+    "interpolate": _outermost(0),
     "matmul": _matmul,
     "fixed_matmul": _fixed_rows,
     **dict.fromkeys(("conv", "conv2d"), _convolution),

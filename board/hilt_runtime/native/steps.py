@@ -19,6 +19,7 @@ KERNELS = (
     *("softmax", "softmax_int8"),
     *("table", "pixel_table", "prelu"),
     *("norm", "channel_sums", "group_means", "pixel_means", "normalize"),
+    "interpolate",
 )
 """The kernels in the order of the tables in C; a step's number is its kernel's place plus 1, and 0 is Python's."""
 BUFFERS, NUMBERS, FLOATS, AXES = 8, 40, 4, 6

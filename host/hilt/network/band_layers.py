@@ -8,6 +8,7 @@ from itertools import groupby
 from hilt.network.bands import Bands, band_rows
 from hilt.network.graph import Graph, Node
 from hilt.network.layers import NotOnVtaError, TiledLayer, VtaLayer, layer_of
+from hilt.network.lower_interpolate import Interpolation
 from hilt.network.lower_upsample import Upsampling
 from hilt.network.pool_tiles import PoolingLayer
 from hilt.network.product_tiles import Product
@@ -41,6 +42,8 @@ def in_bands(layer: VtaLayer | TiledLayer, made: tuple[int, int], lanes: int) ->
         return replace(layer, work=_product(layer.work, *made, lanes))
     if isinstance(layer.work, Upsampling):
         return replace(layer, work=_upsampling(layer.work, made[0], lanes))
+    if isinstance(layer.work, Interpolation):
+        return _interpolation(layer, layer.work, made[0], lanes)
     assert isinstance(layer.work, PoolingLayer)
     return _pooling(layer, layer.work, lanes)
 
@@ -105,10 +108,22 @@ def _upsampling(work: Upsampling, made: int, lanes: int) -> Upsampling:
     A copy may count all elements as rows.
     """
     rows = made // work.factors[0]
-    band = band_rows(rows, lanes)
-    if band_rows(made, lanes) != band * work.factors[0]:
+    return replace(work, size=(work.size[0] // rows * _grown_band(made, work.factors[0], lanes), work.size[1]))
+
+
+def _interpolation(layer: TiledLayer, work: Interpolation, made: int, lanes: int) -> TiledLayer:
+    """Return an interpolation of bands, each with the rows next to it."""
+    _grown_band(made, work.factors[0], lanes)
+    bands = Bands(lanes, *work.size, work.size[0], kernel=3, stride=1, pad=1, repeats=True)
+    return replace(layer, work=replace(work, size=(bands.height, work.size[1]), halo=1), bands=_reached(bands))
+
+
+def _grown_band(made: int, factor: int, lanes: int) -> int:
+    """Return the rows of a band that become `factor` rows each. Raises NotOnVtaError if others lie in its lane."""
+    band = band_rows(made // factor, lanes)
+    if band_rows(made, lanes) != band * factor:
         raise NotOnVtaError(f"its {made} rows in {lanes} lanes are not of the same lanes' rows")
-    return replace(work, size=(work.size[0] // rows * band, work.size[1]))
+    return band
 
 
 def _reached(bands: Bands) -> Bands:

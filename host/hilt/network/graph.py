@@ -65,6 +65,10 @@ OPERATORS: Mapping[str, str] = {
         "(N, C / (bh * bw), H * bh, W * bw); DCR: channel = (row * bw + column) * C' + c"
     ),
     "upsample": "(N, C, H, W) -> (N, C, H * fh, W * fw). Attribute factors [2]: each element fh times, fw times",
+    "interpolate": (
+        "int8 (N, C, H, W) -> (N, C, H * fh, W * fw). Attributes factors [2], powers of two; centred (1: ONNX's "
+        "half_pixel, 0: asymmetric): ONNX's linear Resize, out = rounded(sum of weights * data), exact, halves up"
+    ),
     "softmax": (
         "int8 -> float32. Attributes axis (from the last, -1), scale, logarithm (0 or 1), shape of the result: ONNX's "
         "Softmax or LogSoftmax of data * scale, its sum over the 256 values in order of falling value, in float64"

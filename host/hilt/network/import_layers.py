@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.onnx_graph import OnnxNode
+from hilt.network.onnx_resize import interpolation_of, repeats_of
 from hilt.network.qdq_view import QdqView, Quantised, offset_steps
-from hilt_runtime.operators_resize import resize_plan
 from hilt_runtime.operators_window import pads_of, transposed_pads
 
 _LAYERS = {"Conv": "conv2d", "ConvTranspose": "conv2d", "Gemm": "dense"}
@@ -70,11 +70,6 @@ def _shifts(sums: Sequence[int], exponent: int) -> list[int] | None:
 
 def _constant_bias(bias: NDArray[np.int32] | bool | None) -> dict[int, tuple[str, NDArray[Any]]]:
     return {2: ("bias", bias)} if isinstance(bias, np.ndarray) else {}
-
-
-def _repeats(factor: int, indices: NDArray[Any], weights: NDArray[Any] | None) -> bool:
-    """Tell whether an axis of a resize repeats each place by a factor."""
-    return weights is None and factor > 0 and np.array_equal(indices, np.arange(len(indices)) // factor)
 
 
 class LayerMatcher:
@@ -358,9 +353,11 @@ class LayerMatcher:
         if node.op in _MOVED_BY_CONSTANTS and self._is_constant(node.inputs[1]):
             constants = {1: (_MOVED_BY_CONSTANTS[node.op], self._graph.constants[node.inputs[1]])}
             return IntegerNode(node.op, node.name, inputs, dict(node.attributes), [node.name], constants, _MOVES_DATA)
+        if node.op == "Resize" and node.attributes.get("mode", "nearest") != "nearest":
+            form = interpolation_of(self._graph, node)
+            return None if form is None else IntegerNode("interpolate", node.name, inputs, form, [node.name])
         if node.op == "Resize":
-            nearest = node.attributes.get("mode", "nearest") == "nearest"
-            return self._resize(node, inputs) if nearest else None
+            return self._resize(node, inputs)
         if node.op == "Pad" and node.attributes.get("mode", "constant") != "constant":
             return self._repeated(node, inputs)
         if node.op == "Concat" and len(inputs) != len(node.inputs):  # a constant part is joined in float
@@ -407,7 +404,7 @@ class LayerMatcher:
 
     def _resize(self, node: OnnxNode, inputs: list[str]) -> IntegerNode:
         """Return a nearest Resize, which ONNX's own operator computes on int8, unless it repeats rows and columns."""
-        factors = self._factors(node)
+        factors = repeats_of(self._graph, node)
         if factors is not None:
             return IntegerNode("upsample", node.name, inputs, {"factors": factors}, [node.name])
         kinds = zip(("roi", "scales", "sizes"), node.inputs[1:], strict=False)
@@ -415,23 +412,6 @@ class LayerMatcher:
             place: (kind, self._graph.constants[name]) for place, (kind, name) in enumerate(kinds, start=1) if name
         }
         return IntegerNode("Resize", node.name, inputs, dict(node.attributes), [node.name], constants, _MOVES_DATA)
-
-    def _factors(self, node: OnnxNode) -> list[int] | None:
-        """Return by how many a nearest Resize (N, C, H, W) repeats rows and columns; None if it does otherwise."""
-        shape, result = self._graph.shape(node.inputs[0]), self._graph.shape(node.outputs[0])
-        constants = [self._graph.constants.get(name) if name else None for name in node.inputs[1:]]
-        computed = {*self._graph.computed_inputs(node)} - {node.inputs[0]}
-        if len(shape) != 4 or shape[:2] != result[:2] or computed:
-            return None
-        factors = [result[2] // shape[2], result[3] // shape[3]]
-        if [factors[0] * shape[2], factors[1] * shape[3]] != list(result[2:]):
-            return None
-        data = np.broadcast_to(np.zeros((), np.int8), shape)
-        repeated = all(
-            _repeats(factors[axis - 2] if axis >= 2 else 0, indices, weights)
-            for axis, indices, weights in resize_plan([data, *constants], node.attributes)
-        )
-        return factors if repeated else None
 
     def _integers(self, node: OnnxNode, place: int) -> list[int] | None:
         if len(node.inputs) <= place or node.inputs[place] not in self._graph.constants:

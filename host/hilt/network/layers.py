@@ -24,11 +24,12 @@ from hilt.network.layer_forms import folded as folded
 from hilt.network.layer_forms import outputs_beside as outputs_beside
 from hilt.network.layer_forms import with_taps as with_taps
 from hilt.network.lower_gate import added_input, added_passes
+from hilt.network.lower_interpolate import Interpolation
 from hilt.network.lower_tiles import has_schedule
 from hilt.network.lower_upsample import Upsampling
 from hilt.network.pool_tiles import Averaging, PoolingLayer
 from hilt.network.product_tiles import Product
-from hilt.network.tile_writer import ADDED, DATA, FACTOR
+from hilt.network.tile_writer import ADDED, DATA, FACTOR, WINDOWS
 from hilt.schedule import Conv2d, WorkloadError
 from hilt.schedule.border import border_of
 from hilt.schedule.residual import LARGEST_SHIFT
@@ -281,6 +282,16 @@ def _upsample(graph: Graph, node: Node, accelerator: Accelerator) -> TiledLayer:
     return TiledLayer(node, work, {DATA: node.inputs[0]}, node.outputs[0])
 
 
+def _interpolate(graph: Graph, node: Node, accelerator: Accelerator) -> TiledLayer:
+    images, channels, height, width = _feature_map(graph.tensors[node.inputs[0]])
+    parameters = accelerator.parameters
+    planes = blocks(images, parameters.batch) * blocks(channels, parameters.block)
+    high, wide = (int(factor) for factor in node.attributes["factors"])
+    work = Interpolation(planes, (height, width), (high, wide), bool(node.attributes["centred"]))
+    constants = {WINDOWS: work.blocks(accelerator)}
+    return TiledLayer(node, work, {DATA: node.inputs[0]}, node.outputs[0], constants=constants)
+
+
 def _depth_to_space(graph: Graph, node: Node, accelerator: Accelerator) -> TiledLayer:
     images, channels, height, width = _feature_map(graph.tensors[node.outputs[0]])
     parameters, (high, wide) = accelerator.parameters, node.attributes["block"]
@@ -307,6 +318,7 @@ _FORMS: dict[str, Callable[[Graph, Node, Accelerator], VtaLayer | TiledLayer]] =
     "multiply": _multiply,
     "table": _copy_by_table,
     "upsample": _upsample,
+    "interpolate": _interpolate,
     "depth_to_space": _depth_to_space,
     "max_pool": _max_pool,
     "average_pool": _average_pool,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from hilt.network.lower_average_pool import AveragePoolWriter
 from hilt.network.lower_depthwise import DepthwiseWriter
 from hilt.network.lower_gate import GateWriter
+from hilt.network.lower_interpolate import Interpolation, InterpolationWriter, interpolation_knobs
 from hilt.network.lower_max_pool import MaxPoolWriter
 from hilt.network.lower_max_pool_in_place import InPlaceMaxPoolWriter
 from hilt.network.lower_product import MulWriter
@@ -19,7 +20,7 @@ from hilt.schedule.checks import Rejected
 from hilt.schedule.code import Code
 from hilt.vta.accelerator import Accelerator, IsaRevision
 
-Tiled = PoolingLayer | Product | Upsampling | Depthwise
+Tiled = PoolingLayer | Product | Upsampling | Interpolation | Depthwise
 """The work of such a layer."""
 _MOST_ROWS = 32
 
@@ -28,10 +29,12 @@ def tile_knobs(work: Tiled) -> list[dict[str, int]]:
     """Return the schedules: sizes of a tile.
 
     They are output rows of a plane, of a maximum in place too where it can, or for an average and a depthwise
-    convolution the planes that a tile has whole; for others see `product_knobs` and `upsample_knobs`.
+    convolution the planes that a tile has whole; others have knobs of their own.
     """
     if isinstance(work, Upsampling):
         return upsample_knobs(work)
+    if isinstance(work, Interpolation):
+        return interpolation_knobs(work)
     if isinstance(work, Product):
         return product_knobs(work)
     rows = [{"rows": rows} for rows in range(1, min(work.out[0], _MOST_ROWS) + 1)]
@@ -63,6 +66,8 @@ def _writer(work: Tiled, knobs: Mapping[str, int], accelerator: Accelerator) -> 
     """Return the writer of the code. Raises Rejected if a tile does not fit."""
     if isinstance(work, Upsampling):
         return UpsampleWriter(work, knobs["rows"], accelerator)
+    if isinstance(work, Interpolation):
+        return InterpolationWriter(work, knobs["rows"], accelerator)
     if isinstance(work, Product):
         writer = GateWriter if accelerator.isa is IsaRevision.A else MulWriter
         return writer(work, knobs["factors"], knobs["pixels"], accelerator)

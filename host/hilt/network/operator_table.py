@@ -37,7 +37,7 @@ VTA: Mapping[str, str] = {
     "Mul": "by a constant: goes into the layer before it; of two int8 tensors (ISA revision A: by a gate only)",
     "ReduceMean": "over height and width: as AveragePool",
     "Relu": "goes into the layer before it",
-    "Resize": "nearest, by whole factors",
+    "Resize": "nearest, by whole factors; linear, by 2, 4 or 8 (half_pixel, asymmetric)",
     "Slice": "as Concat",
     "Split": "as Concat",
     "Sub": "of a constant: goes into the layer before it",

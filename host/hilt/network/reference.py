@@ -359,6 +359,20 @@ def _upsample(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
     return data[:, :, rows][:, :, :, columns]
 
 
+def _interpolate(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
+    """Sum each output's pixels by their distances, counted in halves of an output pixel's size."""
+    sums, whole = _data(inputs).astype(np.int64), 1
+    for axis, factor in zip((2, 3), attributes["factors"], strict=True):
+        size, begin = sums.shape[axis], (1 - factor) if attributes["centred"] else 0
+        places = 2 * np.arange(size * factor) + begin
+        pixels, parts = np.divmod(places, 2 * factor)
+        near, far = (np.clip(pixels + offset, 0, size - 1) for offset in (0, 1))
+        parts = parts.reshape([-1 if each == axis else 1 for each in range(4)])
+        sums = sums.take(near, axis) * (2 * factor - parts) + sums.take(far, axis) * parts
+        whole *= 2 * factor
+    return np.asarray(rounded(sums, whole.bit_length() - 1), np.int8)
+
+
 def _quantize(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
     data = _data(inputs).astype(np.float32)
     scaled = np.where(np.isnan(data), np.float32(0), data) / np.float32(attributes["scale"])
@@ -394,4 +408,5 @@ _OPERATORS: dict[str, Callable[[Inputs, Mapping[str, Any]], Array]] = {
     "table": _table,
     "transpose": _transpose,
     "upsample": _upsample,
+    "interpolate": _interpolate,
 }

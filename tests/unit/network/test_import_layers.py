@@ -377,8 +377,14 @@ def test_a_pads_value_is_one_of_int8(value: float, integer: int) -> None:
 
 FLOAT_MOVES: dict[str, Case] = {
     "largest of every other": Case("MaxPool", {"kernel_shape": [3, 2], "dilations": [2, 1]}, data=((IMAGE, 2),)),
-    "between pixels": Case(
-        "Resize", {"mode": "linear"}, data=((IMAGE, 2),), constants=(None, np.array([1, 1, 2, 2], np.float32))
+    "between corners": Case(
+        "Resize",
+        {"mode": "linear", "coordinate_transformation_mode": "align_corners"},
+        data=((IMAGE, 2),),
+        constants=(None, np.array([1, 1, 2, 2], np.float32)),
+    ),
+    "three between pixels": Case(
+        "Resize", {"mode": "linear"}, data=((IMAGE, 2),), constants=(None, np.array([1, 1, 3, 2], np.float32))
     ),
     "a constant part": Case(
         "Concat", {"axis": 1}, data=((IMAGE, 2),), constants=(np.full((1, 1, 8, 8), 2.25, np.float32),)

@@ -162,6 +162,9 @@ FORMS: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
     "by one table for all": ("pixel_table", [B, bytes_of(1, 256)], {"axis": 1}),
     "by own elements in turn": ("pad", [B], {"pads": [0, 0, 2, 1, 0, 0, 0, 3], "mode": "reflect"}),
     "by the outermost elements": ("pad", [B], {"pads": [0, 0, 2, 1, 0, 0, 0, 3], "mode": "edge"}),
+    "between pixels": ("interpolate", [B], {"factors": [2, 4], "centred": 1}),
+    "between the begins of pixels": ("interpolate", [bytes_of(1, 2, 2, 700)], {"factors": [8, 1], "centred": 0}),
+    "between pixels of long rows": ("interpolate", [bytes_of(1, 2, 2, 1025)], {"factors": [1, 2], "centred": 1}),
     "repeated rows and columns": ("upsample", [B], {"factors": [2, 3]}),
     "repeated as often as can be": ("upsample", [bytes_of(1, 1, 1, 2)], {"factors": [1, 1024]}),
 }  # fmt: skip

@@ -223,6 +223,7 @@ def block(extra: list[Any], constants: dict[str, Array] | None = None, shape: tu
         ),
         ([("Transpose", ["s"], "t", {"perm": [0, 1, 3, 2]})], ["conv2d", "transpose", "conv2d"]),
         ([("Resize", ["s", "", "twice"], "t", {"mode": "nearest"})], ["conv2d", "upsample", "conv2d"]),
+        ([("Resize", ["s", "", "twice"], "t", {"mode": "linear"})], ["conv2d", "interpolate", "conv2d"]),
         ([("Pad", ["s", "ring"], "t", {})], ["conv2d", "pad", "conv2d"]),
         ([("PRelu", ["s", "slopes"], "t", {})], ["conv2d", "prelu", "conv2d"]),
         ([("Add", ["s", "slopes"], "a", {}), ("Tanh", ["a"], "t", {})], ["conv2d", "table", "conv2d"]),

@@ -75,6 +75,13 @@ def upsampled(rows: int, factors: tuple[int, int]) -> Graph:
     return builder.graph(builder.add_node("larger", "upsample", ["x"], shape, {"factors": list(factors)}))
 
 
+def interpolated(rows: int, factors: tuple[int, int], centred: int = 1) -> Graph:
+    builder = Builder((1, 20, rows, 5), 5)
+    attributes = {"factors": list(factors), "centred": centred}
+    shape = (1, 20, rows * factors[0], 5 * factors[1])
+    return builder.graph(builder.add_node("larger", "interpolate", ["x"], shape, attributes))
+
+
 def spread(rows: int, block: tuple[int, int]) -> Graph:
     builder = Builder((1, 16 * block[0] * block[1], rows, 5), 5)
     attributes = {"block": list(block), "mode": "DCR"}
@@ -112,6 +119,9 @@ LAYERS = {
     "a maximum past the end": pool("max_pool", (16, 8), (8, 4), kernel=[3, 3], strides=[2, 2], pads=[0, 0, 1, 1]),
     "an upsampling": upsampled(8, (2, 3)),
     "an upsampling of columns": upsampled(7, (1, 2)),
+    "an interpolation": interpolated(8, (2, 4)),
+    "an interpolation of begins": interpolated(12, (2, 2), 0),
+    "an interpolation of columns, one row too few": interpolated(7, (1, 2)),
     "channels that become pixels": spread(8, (2, 2)),
     "an average": pool("average_pool", (9, 6), (4, 3), kernel=[2, 2], strides=[2, 2], pads=[0, 0, 0, 0], **AVERAGE),
 }

@@ -165,6 +165,21 @@ def test_upsampling_is_exact(parameters: str, size: tuple[int, int], factors: tu
     assert verified(graph, builder.input(), parameters) == ["conv0", "larger", "conv2"]
 
 
+@pytest.mark.parametrize("parameters", [PYNQ, SMALL])
+@pytest.mark.parametrize(
+    ("size", "factors", "centred"), [((5, 7), (2, 2), 1), ((1, 9), (2, 1), 0), ((4, 1), (1, 4), 1), ((9, 8), (4, 2), 1)]
+)
+def test_an_interpolation_is_exact(
+    parameters: str, size: tuple[int, int], factors: tuple[int, int], centred: int
+) -> None:
+    builder = Builder((1, 40, *size))
+    shape = (1, 40, size[0] * factors[0], size[1] * factors[1])
+    attributes = {"factors": list(factors), "centred": centred}
+    larger = builder.add_node("larger", "interpolate", [builder.conv("x", 40, 1)], shape, attributes)
+    graph = builder.graph(builder.conv(larger, 8, 1))
+    assert verified(graph, builder.input(), parameters) == ["conv0", "larger", "conv2"]
+
+
 @pytest.mark.parametrize(("kernel", "stride", "channels"), [(7, 2, 3), (3, 1, 3), (5, 3, 1), (3, 2, 5)])
 def test_a_first_layer_with_its_kernels_columns_as_channels_is_exact(kernel: int, stride: int, channels: int) -> None:
     builder = Builder((1, channels, 19, 22))

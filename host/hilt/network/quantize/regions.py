@@ -10,6 +10,7 @@ import numpy as np
 
 from hilt.network.elementwise import root_of
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode
+from hilt.network.onnx_resize import interpolation_of
 from hilt.network.quantize.powers import find_powers
 from hilt.network.quantize.tabled import find_tabled
 
@@ -183,7 +184,8 @@ class _Finder:
         """Tell whether a moving operator gives int8 the same results as floats."""
         constants = [self._graph.constants[name] for name in node.inputs if name in self._graph.constants]
         if node.op == "Resize":
-            return bool(node.attributes.get("mode", "nearest") == "nearest")
+            nearest = node.attributes.get("mode", "nearest") == "nearest"
+            return nearest or interpolation_of(self._graph, node) is not None
         if node.op == "Pad":
             filled = any(value.dtype.kind == "f" and np.any(value != 0) for value in constants)
             return node.attributes.get("mode", "constant") != "constant" or not filled or self._is_border(node)
