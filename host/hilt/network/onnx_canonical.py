@@ -13,6 +13,7 @@ from hilt.network.kernels import spread
 from hilt.network.onnx_affine import fold_affine, write_norms_as_layers
 from hilt.network.onnx_clips import clip_hard_sigmoids
 from hilt.network.onnx_cut_joins import cut_at_once, cut_before_joining, turn_before_joining
+from hilt.network.onnx_fourier import write_transforms
 from hilt.network.onnx_functions_first import functions_first
 from hilt.network.onnx_functions_of_cuts import functions_before_cuts
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode, infer_shapes, new_constant, reshape_node
@@ -22,7 +23,7 @@ from hilt.network.onnx_means import means_by_powers, pool_means
 from hilt.network.onnx_meeting_turns import cancel_meeting_turns
 from hilt.network.onnx_phases import filter_by_phases
 from hilt.network.onnx_pools import pool_largest
-from hilt.network.onnx_products import plain_product
+from hilt.network.onnx_products import merge_products, plain_product
 from hilt.network.onnx_repeated import repeat_addends, repeat_pixels
 from hilt.network.onnx_sequences import lift_sequences
 from hilt.network.onnx_sinking import move_reshapes_back
@@ -49,8 +50,9 @@ def canonicalise(graph: OnnxGraph) -> None:
     and so is a Gather of one place; means over the image,
     its rows or its columns are pools, of 2^k elements where constant weights read them; both operands of a sum of
     images are of one size, and an Expand or Tile of pixels is a Resize; batch norms are folded; Pad and Resize are of
-    all axes.
+    all axes; transforms of Fourier are products or convolutions.
     """
+    write_transforms(graph)
     turn_products(graph)
     _each_node(graph, repeat_pixels)
     part_volumes(graph)
@@ -103,6 +105,7 @@ def _rearrange(graph: OnnxGraph) -> None:
     _sums_of_squares(graph)
     cancel_meeting_turns(graph)
     _each_node(graph, _adjacent_reshapes)
+    merge_products(graph)
     _each_node(graph, repeat_addends)
 
 

@@ -233,7 +233,7 @@ def graph_of(model: Any, name: str) -> OnnxGraph:
     import onnx
 
     from hilt.network.onnx_functions import inline_functions
-    from hilt.network.onnx_opsets import modernise
+    from hilt.network.onnx_opsets import modernise, write_defaults
 
     newest = onnx.defs.onnx_opset_version()
     opset = max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=1)
@@ -243,6 +243,7 @@ def graph_of(model: Any, name: str) -> OnnxGraph:
     if opset < _OLDEST_OPSET:
         modernise(graph, opset)
         graph.opset = _OLDEST_OPSET
+    write_defaults(graph)
     graph.name_apart()
     graph.decibels = _decibels(model)
     return graph

@@ -20,6 +20,13 @@ def modernise(graph: OnnxGraph, opset: int) -> None:
                 rewrite(graph, node)
 
 
+def write_defaults(graph: OnnxGraph) -> None:
+    """Write in place an STFT's default, which ONNX's shape inference takes for another one."""
+    for node in graph.nodes:
+        if node.op == "STFT" and not node.domain:
+            node.attributes.setdefault("onesided", 1)
+
+
 def _drop_out(graph: OnnxGraph, node: OnnxNode) -> None:
     node.attributes.clear()
     node.inputs = node.inputs[:1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,66 @@ def plain_product(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
         OnnxNode(node.name, "Gemm", [flat, name], [product], {"transB": 1}),
         reshape_node(graph, f"{node.name}.back", product, node.outputs[0], result),
     ]
+
+
+def merge_products(graph: OnnxGraph) -> None:
+    """Make one Gemm in place of two of which the second alone reads the first's rows, if it multiplies less.
+
+    Its weights are the product of theirs, computed in float64. Reshapes may lie between.
+    """
+    graph.remove_unused()
+    producers, readers = graph.producers(), graph.consumers()
+    for node in graph.nodes:
+        while (first := _first_product(graph, node, producers, readers)) is not None:
+            inner, outer = graph.constants[first.inputs[1]], graph.constants[node.inputs[1]]
+            if outer.shape[0] * inner.shape[1] >= inner.size + outer.size:
+                break
+            weights = new_constant(graph, f"{node.name}.merged", _product(outer, inner))
+            node.inputs = [first.inputs[0], weights, *_merged_bias(graph, node, first, outer)]
+
+
+def _first_product(
+    graph: OnnxGraph, node: OnnxNode, producers: Mapping[str, OnnxNode], readers: Mapping[str, list[OnnxNode]]
+) -> OnnxNode | None:
+    """Return the Gemm whose rows a Gemm alone reads; None if there is none."""
+    if not _is_plain(graph, node):
+        return None
+    name, columns = node.inputs[0], graph.shape(node.inputs[0])[-1]
+    while len(readers.get(name, ())) == 1 and name not in graph.outputs and name in producers:
+        maker = producers[name]
+        if _is_plain(graph, maker):
+            return maker if graph.shape(name) == graph.shape(node.inputs[0]) else None
+        if maker.domain or maker.op not in ("Reshape", "Identity") or graph.shape(maker.inputs[0])[-1:] != (columns,):
+            return None
+        name = maker.inputs[0]
+    return None
+
+
+def _is_plain(graph: OnnxGraph, node: OnnxNode) -> bool:
+    return (
+        node.op == "Gemm"
+        and not node.domain
+        and node.inputs[1] in graph.constants
+        and node.attributes == {"transB": 1}
+        and all(name in graph.constants for name in node.inputs[2:])
+    )
+
+
+def _product(outer: NDArray[Any], inner: NDArray[Any]) -> NDArray[np.float32]:
+    made: NDArray[np.float64] = outer.astype(np.float64) @ inner.astype(np.float64)
+    return made.astype(np.float32)
+
+
+def _merged_bias(graph: OnnxGraph, node: OnnxNode, first: OnnxNode, outer: NDArray[Any]) -> list[str]:
+    """Return the name of the sum of the second bias and the first one's image, if either is there."""
+    total = np.zeros(len(outer))
+    if len(first.inputs) > 2:
+        total += outer.astype(np.float64) @ np.broadcast_to(graph.constants[first.inputs[2]], outer.shape[1:])
+    if len(node.inputs) > 2:
+        total += graph.constants[node.inputs[2]]
+    if max(len(first.inputs), len(node.inputs)) == 2:
+        return []
+    return [new_constant(graph, f"{node.name}.merged bias", total.astype(np.float32))]
 
 
 def _gemm(graph: OnnxGraph, node: OnnxNode, weights: NDArray[Any]) -> list[OnnxNode]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode
 from hilt_runtime.operators_resize import resize_plan
 
-_POWERS = (1, 2, 4, 8)
+_POWERS = {1, 2, 4, 8}
 """By how many rows and columns may grow by interpolation."""
 
 
@@ -33,7 +33,9 @@ def interpolation_of(graph: OnnxGraph, node: OnnxNode) -> dict[str, Any] | None:
     if node.op != "Resize" or node.domain or node.attributes.get("mode", "nearest") != "linear":
         return None
     factors = _factors(graph, node)
-    if factors is None or max(factors) == 1 or not set(factors) <= set(_POWERS) or node.attributes.get("antialias", 0):
+    if factors is None or node.attributes.get("antialias", 0):
+        return None
+    if tuple(factors) == (1, 1) or not set(factors) <= _POWERS:
         return None
     shape, plan = graph.shape(node.inputs[0]), _plan(graph, node)
     for centred in (1, 0):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hilt.network.elementwise import UNARY
+from hilt.network.onnx_fourier import WRITERS
 from hilt.network.onnx_recurrence import RECURRENT
 from hilt.network.onnx_unquantise import QUANTISED
 from hilt_runtime.native.plans import PLANS
@@ -24,6 +25,7 @@ VTA: Mapping[str, str] = {
     "Concat": "of channels of int8 tensors, in front of layers: nothing moves",
     "Conv": "constant weights, one or two dimensions, groups, dilations; three of one volume without groups",
     "ConvTranspose": "constant weights: a convolution for each phase, then DepthToSpace",
+    "DFT": "of a constant length, not an inverse to real numbers: a product with its waves",
     "DepthToSpace": "whole blocks of channels, mode DCR",
     "Div": "by a constant: goes into the layer before it",
     "Einsum": "a product with constant weights",
@@ -39,6 +41,7 @@ VTA: Mapping[str, str] = {
     "Relu": "goes into the layer before it",
     "Resize": "nearest, by whole factors; linear, by 2, 4 or 8 (half_pixel, asymmetric)",
     "Slice": "as Concat",
+    "STFT": "of a real signal, constant window: a convolution with its waves",
     "Split": "as Concat",
     "Sub": "of a constant: goes into the layer before it",
     "Tile": "of pixels: as Resize",
@@ -89,6 +92,8 @@ def _row(name: str, schema: Any) -> Row:
         return Row(name, vta, "native", note)
     if name in OPERATORS:
         return Row(name, vta, "numpy", "")
+    if name in WRITERS:
+        return Row(name, vta, "by others", "written as its product or convolution")
     if inlined:
         return Row(name, vta, "by others", "written as the operators that ONNX defines it by")
     return Row(name, vta, "refused", "")

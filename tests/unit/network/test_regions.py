@@ -69,10 +69,10 @@ def test_a_clip_with_computed_bounds_is_no_activation() -> None:
 
 
 def test_floats_that_are_moved_to_a_layer_do_not_leave_and_are_not_moved_in_int8() -> None:
-    """A Resize between pixels, joined with an int8 tensor, computes floats that the next layer quantises."""
+    """A Resize between corners, joined with an int8 tensor, computes floats that the next layer quantises."""
     scales = {"twice": np.array([1, 1, 2, 2], np.float32), "wide": np.ones((CHANNELS, 2 * CHANNELS, 1, 1), np.float32)}
     pool = node("MaxPool", "c", "p", kernel_shape=[2, 2], strides=[2, 2])
-    enlarged = node("Resize", "d,,twice", "z", mode="linear", coordinate_transformation_mode="half_pixel")
+    enlarged = node("Resize", "d,,twice", "z", mode="linear", coordinate_transformation_mode="align_corners")
     nodes = [conv("x", "c"), pool, conv("p", "d"), enlarged, node("Concat", "z,c", "t", axis=1)]
     found = regions([*nodes, node("Conv", "t,wide", "y")], constants=scales)
     assert found.tensors == ["x", "c", "p", "d", "t", "y"]
@@ -270,10 +270,16 @@ def test_zeros_and_a_tensors_own_elements_are_padded_in_int8(mode: str, value: f
     assert is_int8_between_layers(pad, constants) == is_int8
 
 
-@pytest.mark.parametrize(("mode", "is_int8"), [("nearest", True), ("linear", False)])
-def test_only_the_nearest_element_is_taken_in_int8(mode: str, is_int8: bool) -> None:
-    constants = {"scales": np.array([1, 1, 2, 2], np.float32)}
-    resize = node("Resize", "c,,scales", "p", mode=mode)
+@pytest.mark.parametrize(
+    ("mode", "place", "factor", "is_int8"),
+    [
+        *(("nearest", "half_pixel", 2, True), ("linear", "half_pixel", 2, True), ("linear", "asymmetric", 4, True)),
+        *(("linear", "align_corners", 2, False), ("linear", "half_pixel", 3, False), ("cubic", "half_pixel", 2, False)),
+    ],
+)
+def test_elements_and_sums_of_neighbours_are_taken_in_int8(mode: str, place: str, factor: int, is_int8: bool) -> None:
+    constants = {"scales": np.array([1, 1, factor, factor], np.float32)}
+    resize = node("Resize", "c,,scales", "p", mode=mode, coordinate_transformation_mode=place)
     assert is_int8_between_layers(resize, constants) == is_int8
 
 

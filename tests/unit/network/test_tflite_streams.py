@@ -205,3 +205,42 @@ def test_whole_quotients_and_ranges_are_the_interpreters(tmp_path: Path) -> None
     b.operator("CAST", ["places"], ["real"])
     b.operator("MUL", ["x", "real"], ["y"], "MulOptions")
     assert_same(b.save(tmp_path / "r.tflite", ["x"], ["y"]), [normal(1, 4)])
+
+
+@pytest.mark.parametrize(("rows", "length"), [(1, 16), (1, 8), (4, 16)])
+@pytest.mark.parametrize("code", ["COMPLEX_ABS", "REAL", "IMAG", "CAST"])
+def test_a_transform_of_fourier_is_the_interpreters(code: str, rows: int, length: int, tmp_path: Path) -> None:
+    b = TfliteBuilder()
+    b.tensor("x", (2, 3, rows, 16))
+    b.tensor("lengths", (2,), "int32", np.array([rows, length]))
+    b.tensor("waves", (2, 3, rows, length // 2 + 1), "complex64")
+    b.tensor("shape", (3,), "int32", np.array([6, rows, length // 2 + 1]))
+    b.tensor("lines", (6, rows, length // 2 + 1), "complex64")
+    b.tensor("y", (6, rows, length // 2 + 1))
+    b.operator("RFFT2D", ["x", "lengths"], ["waves"], "Rfft2dOptions")
+    b.operator("RESHAPE", ["waves", "shape"], ["lines"], "ReshapeOptions")
+    b.operator(code, ["lines"], ["y"])
+    assert_same(b.save(tmp_path / "f.tflite", ["x"], ["y"]), [normal(2, 3, rows, 16, size=1)])
+
+
+def test_an_operator_on_complex_numbers_is_named(tmp_path: Path) -> None:
+    b = TfliteBuilder()
+    b.tensor("x", (1, 8))
+    b.tensor("lengths", (2,), "int32", np.array([1, 8]))
+    b.tensor("waves", (1, 5), "complex64")
+    b.tensor("y", (1, 5), "complex64")
+    b.operator("RFFT2D", ["x", "lengths"], ["waves"], "Rfft2dOptions")
+    b.operator("MUL", ["waves", "waves"], ["y"], "MulOptions")
+    with pytest.raises(OnnxError, match="MUL of complex numbers makes y; hilt does not convert it"):
+        load_tflite(b.save(tmp_path / "m.tflite", ["x"], ["y"]))
+
+
+def test_a_constant_without_elements_is_one(tmp_path: Path) -> None:
+    b = TfliteBuilder()
+    b.tensor("x", (1,))
+    b.tensor("none", (0,), "int32")
+    b.tensor("scalar", ())
+    b.tensor("y", (1,))
+    b.operator("RESHAPE", ["x", "none"], ["scalar"], "ReshapeOptions")
+    b.operator("ADD", ["x", "scalar"], ["y"], "AddOptions")
+    assert_same(b.save(tmp_path / "e.tflite", ["x"], ["y"]), [normal(1)])

@@ -18,6 +18,7 @@ _TYPES = {
     "int8": schema.TensorType.INT8,
     "bool": schema.TensorType.BOOL,
     "int4": schema.TensorType.INT4,
+    "complex64": schema.TensorType.COMPLEX64,
     "resource": schema.TensorType.RESOURCE,
 }
 

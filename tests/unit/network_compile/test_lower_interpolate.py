@@ -52,10 +52,9 @@ def resized(data: Array, factors: tuple[int, int], centred: int) -> Array:
     return rounded
 
 
-def packed(data: Array, accelerator: Accelerator) -> Array:
-    """Return planes (P, H, W, batch, block) as images (P, batch * block, H, W), and back."""
-    planes, height, width = data.shape[:3]
-    return data.reshape(planes, height, width, -1).transpose(0, 3, 1, 2)
+def images(planes: Array) -> Array:
+    """Return planes (P, H, W, batch, block) as images (P, batch * block, H, W)."""
+    return planes.reshape(*planes.shape[:3], -1).transpose(0, 3, 1, 2)
 
 
 @pytest.mark.parametrize(("factors", "centred", "size"), FORMS)
@@ -80,7 +79,7 @@ def test_every_schedule_is_onnx_runtimes(
     accelerator, work = of(parameters), Interpolation(2, size, factors, bool(centred))
     data = numbers(2, *size, *elements(accelerator))
     data.ravel()[:4] = (-128, 127, 127, -128)
-    wanted = resized(packed(data, accelerator), factors, centred).transpose(0, 2, 3, 1)
+    wanted = resized(images(data), factors, centred).transpose(0, 2, 3, 1)
     inputs = {"inp": data, WINDOWS: work.blocks(accelerator)}
     ran = all_are(np.ascontiguousarray(wanted), work, inputs, accelerator)
     assert ran > 0 or parameters == TINY

@@ -29,7 +29,9 @@ def load_tflite(path: Path) -> OnnxGraph:
     Raises:
         OnnxError: The file cannot be read, or has an operator that hilt does not convert; the message names it.
     """
-    graph = Converter(unfold_dilations(read_tflite(path))).graph()
+    from hilt.network.tflite.fourier import part_complex
+
+    graph = Converter(part_complex(unfold_dilations(read_tflite(path)))).graph()
     infer_shapes(graph)
     return graph
 

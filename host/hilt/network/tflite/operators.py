@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hilt.network.onnx_graph import OnnxError
-from hilt.network.tflite import sequences, variables
+from hilt.network.tflite import fourier, sequences, variables
 from hilt.network.tflite.convert import Converter
 from hilt.network.tflite.reader import TfliteOperator
 
@@ -197,11 +197,10 @@ def _reshape(c: Converter, op: TfliteOperator) -> None:
     if op.name == "RESHAPE" and c.tensor(op, 1) is not None:
         c.finish(op, c.add("Reshape", [c.name(op, 0), c.integers(op, 1)]))
         return
-    shape = c.output(op).shape
-    if op.name == "EXPAND_DIMS" and c.is_constant(op, 1):
-        c.finish(
-            op, c.add("Unsqueeze", [c.name(op, 0), c.constant("axes", c.value(op, 1).reshape(1).astype(np.int64))])
-        )
+    shape, axes = c.output(op).shape, _unit_axes(c, op)
+    if axes is not None:
+        kind = "Unsqueeze" if op.name == "EXPAND_DIMS" else "Squeeze"
+        c.finish(op, c.add(kind, [c.name(op, 0), c.constant("axes", axes)]))
         return
     if sum(size is None for size in shape) > 1:
         raise OnnxError(f"{c.model.name}: {op.name} makes {c.output(op).name} of an open shape; fix the shapes first")
@@ -279,6 +278,15 @@ def _strided_slice(c: Converter, op: TfliteOperator) -> None:
         axes = c.constant("axes", np.arange(len(c.value(op, 3)), dtype=np.int64))
         c.finish(op, c.add("Slice", [c.name(op, 0), c.integers(op, 1), c.integers(op, 2), axes, c.integers(op, 3)]))
         return
+    places, dropped = _bounds(c, op, options)
+    result = c.add("Slice", [c.name(op, 0), *(c.constant("places", value) for value in places)])
+    if dropped:
+        result = c.add("Squeeze", [result, c.constant("axes", np.array(dropped, np.int64))])
+    c.finish(op, result)
+
+
+def _bounds(c: Converter, op: TfliteOperator, options: Any) -> tuple[list[np.ndarray[Any, Any]], list[int]]:
+    """Return a STRIDED_SLICE's constant begins, ends, axes and steps as ONNX has them, and the axes that it drops."""
     begin, end, step = (c.value(op, place).astype(np.int64).copy() for place in (1, 2, 3))
     last, dropped = np.iinfo(np.int64).max, []
     for axis in range(len(begin)):
@@ -291,11 +299,7 @@ def _strided_slice(c: Converter, op: TfliteOperator) -> None:
             begin[axis] = 0 if forward else last
         if options.EndMask() >> axis & 1:
             end[axis] = last if forward else -last
-    places = (begin, end, np.arange(len(begin), dtype=np.int64), step)
-    result = c.add("Slice", [c.name(op, 0), *(c.constant("places", value) for value in places)])
-    if dropped:
-        result = c.add("Squeeze", [result, c.constant("axes", np.array(dropped, np.int64))])
-    c.finish(op, result)
+    return [begin, end, np.arange(len(begin), dtype=np.int64), step], dropped
 
 
 def _split(c: Converter, op: TfliteOperator) -> None:
@@ -568,6 +572,10 @@ OPERATORS: dict[str, Convert] = {
     "QUANTIZE": _same,
     "DEQUANTIZE": _same,
     "DENSIFY": _same,
+    "RFFT2D": fourier.transform,
+    "COMPLEX_ABS": fourier.length,
+    "REAL": _same,
+    "IMAG": _same,
     "VAR_HANDLE": variables.handle,
     "CALL_ONCE": variables.handle,
     "READ_VARIABLE": variables.read,

@@ -149,22 +149,7 @@ def _parse(data: bytes, name: str) -> TfliteModel:
         raise ValueError("it has more tensors or operators than bytes allow")
     taken: dict[str, int] = {}
     tensors = [_tensor(model, data, graph.Tensors(place), taken) for place in range(graph.TensorsLength())]
-    operators = []
-    for place in range(graph.OperatorsLength()):
-        operator = graph.Operators(place)
-        code = model.OperatorCodes(operator.OpcodeIndex())
-        number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
-        custom = code.CustomCode()
-        kind = (custom or b"?").decode() if number == tflite.BuiltinOperator.CUSTOM else tflite.opcode2name(number)
-        operators.append(
-            TfliteOperator(
-                kind,
-                tuple(operator.Inputs(item) for item in range(operator.InputsLength())),
-                tuple(operator.Outputs(item) for item in range(operator.OutputsLength())),
-                operator.BuiltinOptions(),
-                custom=bytes(operator.CustomOptionsAsNumpy()) if operator.CustomOptionsLength() else b"",
-            )
-        )
+    operators = [_operator(model, graph.Operators(place)) for place in range(graph.OperatorsLength())]
     made = TfliteModel(
         name,
         tensors,
@@ -173,7 +158,31 @@ def _parse(data: bytes, name: str) -> TfliteModel:
         tuple(graph.Outputs(place) for place in range(graph.OutputsLength())),
     )
     _check_places(made)
+    _give_empty_ones(made)
     return made
+
+
+def _operator(model: Any, operator: Any) -> TfliteOperator:
+    import tflite
+
+    code = model.OperatorCodes(operator.OpcodeIndex())
+    number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
+    custom = (code.CustomCode() or b"?").decode()
+    return TfliteOperator(
+        custom if number == tflite.BuiltinOperator.CUSTOM else tflite.opcode2name(number),
+        tuple(operator.Inputs(item) for item in range(operator.InputsLength())),
+        tuple(operator.Outputs(item) for item in range(operator.OutputsLength())),
+        operator.BuiltinOptions(),
+        custom=bytes(operator.CustomOptionsAsNumpy()) if operator.CustomOptionsLength() else b"",
+    )
+
+
+def _give_empty_ones(model: TfliteModel) -> None:
+    """Make constants of the tensors without elements that nothing makes: the file has no bytes of them."""
+    made = {*model.inputs, *(place for operator in model.operators for place in operator.outputs)}
+    for place, tensor in enumerate(model.tensors):
+        if place not in made and 0 in tensor.shape and tensor.dtype in _TYPES.values():
+            tensor.value = np.zeros(tuple(size or 0 for size in tensor.shape), tensor.dtype)
 
 
 def _check_places(model: TfliteModel) -> None:
@@ -196,13 +205,7 @@ def _tensor(model: Any, data: bytes, tensor: Any, taken: dict[str, int]) -> Tfli
     signature = tuple(tensor.ShapeSignature(place) for place in range(tensor.ShapeSignatureLength())) or sizes
     shape = tuple(None if size < 0 else size for size in signature)
     raw = None if tensor.Type() in _NO_NUMBERS else _bytes_of(model, data, tensor.Buffer())
-    value = None
-    if raw is not None:
-        if tensor.Type() == _FOUR_BITS:
-            raw = _halves(raw)[: math.prod(sizes)]
-        value = raw.view(np.dtype(dtype).newbyteorder("<")).astype(dtype)
-        sparsity = tensor.Sparsity()
-        value = value.reshape(sizes) if sparsity is None else densify(value, sizes, sparsity)
+    value = None if raw is None else _value(raw, tensor, dtype, sizes)
     scales, zeros, axis = np.zeros(0, np.float32), np.zeros(0, np.int64), 0
     quantised = tensor.Quantization()
     if quantised is not None and quantised.ScaleLength():
@@ -210,6 +213,15 @@ def _tensor(model: Any, data: bytes, tensor: Any, taken: dict[str, int]) -> Tfli
         zeros = np.array(quantised.ZeroPointAsNumpy() if quantised.ZeroPointLength() else [0], np.int64)
         axis = int(quantised.QuantizedDimension())
     return TfliteTensor(name, shape, dtype, value, scales, zeros, axis)
+
+
+def _value(raw: NDArray[np.uint8], tensor: Any, dtype: str, sizes: tuple[int, ...]) -> NDArray[Any]:
+    """Return a constant's numbers from its bytes."""
+    if tensor.Type() == _FOUR_BITS:
+        raw = _halves(raw)[: math.prod(sizes)]
+    value = raw.view(np.dtype(dtype).newbyteorder("<")).astype(dtype)
+    sparsity = tensor.Sparsity()
+    return value.reshape(sizes) if sparsity is None else densify(value, sizes, sparsity)
 
 
 def _halves(raw: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 _DENSE, _COMPRESSED_ROWS = 0, 1
+_MOST_NUMBERS = 1 << 28
 
 
 def densify(values: NDArray[Any], shape: tuple[int, ...], sparsity: Any) -> NDArray[Any]:
@@ -25,34 +27,58 @@ def densify(values: NDArray[Any], shape: tuple[int, ...], sparsity: Any) -> NDAr
     Raises:
         ValueError: The tree does not fit the shape or the values.
     """
-    blocked = _integers(sparsity.BlockMapAsNumpy())
-    order = _integers(sparsity.TraversalOrderAsNumpy())
-    levels = [sparsity.DimMetadata(place) for place in range(sparsity.DimMetadataLength())]
-    axes = len(shape) + len(blocked)
-    if sorted(order) != list(range(axes)) or len(levels) != axes or any(not 0 <= axis < len(shape) for axis in blocked):
-        raise ValueError("a sparse constant's levels are not its axes")
-    blocks = [levels[order.index(len(shape) + block)].DenseSize() for block in range(len(blocked))]
-    sizes = list(shape) + blocks
-    for axis, block in zip(blocked, blocks, strict=True):
-        if block < 1 or sizes[axis] % block:
-            raise ValueError(f"a sparse constant's axis of {sizes[axis]} is not made of blocks of {block}")
-        sizes[axis] //= block
-    whole, stored = math.prod(shape), values.size
-    places = {axis: np.zeros(1, np.int64) for axis in range(axes)}
-    for axis, level in zip(order, levels, strict=True):
-        branches, along = _level(level, len(next(iter(places.values()))), sizes[axis], whole)
-        places = {known: where[branches] for known, where in places.items()}
+    tree = _Tree.of(shape, sparsity)
+    whole = math.prod(shape)
+    if whole > _MOST_NUMBERS:
+        raise ValueError(f"a sparse constant has {whole} numbers")
+    places = [np.zeros(1, np.int64)] * len(tree.sizes)
+    for axis, level in zip(tree.order, tree.levels, strict=True):
+        branches, along = _branches(level, len(places[0]), tree.sizes[axis], whole)
+        places = [where[branches] for where in places]
         places[axis] = along
-    if len(places[0]) != stored:
-        raise ValueError(f"a sparse constant has {stored} values for {len(places[0])} places")
-    for number, axis in enumerate(blocked):
-        places[axis] = places[axis] * blocks[number] + places[len(shape) + number]
+    if len(places[0]) != values.size:
+        raise ValueError(f"a sparse constant has {values.size} values for {len(places[0])} places")
+    for number, (axis, block) in enumerate(tree.blocks):
+        places[axis] = places[axis] * block + places[len(shape) + number]
     result = np.zeros(shape, values.dtype)
-    result[tuple(places[axis] for axis in range(len(shape)))] = values
+    result[tuple(places[: len(shape)])] = values
     return result
 
 
-def _level(level: Any, above: int, size: int, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+@dataclass(frozen=True)
+class _Tree:
+    """The levels of a sparse array.
+
+    Attributes:
+        levels: The schema's tables, the outermost first.
+        order: The axis of each; those of the blocks come behind the array's own.
+        sizes: Places along each axis.
+        blocks: The axes that are made of blocks, and the sizes of these.
+    """
+
+    levels: list[Any]
+    order: list[int]
+    sizes: list[int]
+    blocks: list[tuple[int, int]]
+
+    @classmethod
+    def of(cls, shape: tuple[int, ...], sparsity: Any) -> _Tree:
+        """Return the levels of an array. Raises ValueError if they do not fit its shape."""
+        blocked, order = _integers(sparsity.BlockMapAsNumpy()), _integers(sparsity.TraversalOrderAsNumpy())
+        levels = [sparsity.DimMetadata(place) for place in range(sparsity.DimMetadataLength())]
+        axes = len(shape) + len(blocked)
+        if sorted(order) != list(range(axes)) or len(levels) != axes or not set(blocked) <= set(range(len(shape))):
+            raise ValueError("a sparse constant's levels are not its axes")
+        inner = [levels[order.index(len(shape) + number)].DenseSize() for number in range(len(blocked))]
+        sizes = [*shape, *inner]
+        for axis, block in zip(blocked, inner, strict=True):
+            if block < 1 or sizes[axis] % block:
+                raise ValueError(f"a sparse constant's axis of {sizes[axis]} is not made of blocks of {block}")
+            sizes[axis] //= block
+        return cls(levels, order, sizes, list(zip(blocked, inner, strict=True)))
+
+
+def _branches(level: Any, above: int, size: int, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the branch above and the place along the level's axis of each branch of a level."""
     if level.Format() == _DENSE:
         if level.DenseSize() != size or above * size > most:
@@ -60,17 +86,17 @@ def _level(level: Any, above: int, size: int, most: int) -> tuple[NDArray[np.int
         return np.repeat(np.arange(above), size), np.tile(np.arange(size), above)
     if level.Format() != _COMPRESSED_ROWS:
         raise ValueError(f"a sparse constant has a level of format {level.Format()}, which is unknown")
-    segments = np.array(_vector(level.ArraySegmentsType(), level.ArraySegments()), np.int64)
-    along = np.array(_vector(level.ArrayIndicesType(), level.ArrayIndices()), np.int64)
+    segments = _vector(level.ArraySegmentsType(), level.ArraySegments())
+    along = _vector(level.ArrayIndicesType(), level.ArrayIndices())
     counts = np.diff(segments)
     if len(counts) != above or np.any(counts < 0) or segments[0] != 0 or segments[-1] != len(along):
         raise ValueError("a sparse constant's segments do not fit its places")
-    if len(along) > most or np.any((along < 0) | (along >= size)):
+    if len(along) > most or not np.all((along >= 0) & (along < size)):
         raise ValueError("a sparse constant names a place outside its shape")
     return np.repeat(np.arange(above), counts), along
 
 
-def _vector(kind: int, table: Any) -> NDArray[Any]:
+def _vector(kind: int, table: Any) -> NDArray[np.int64]:
     import tflite
 
     vectors = {
