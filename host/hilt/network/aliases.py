@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from hilt.network.graph import Graph, Node
 from hilt.network.packed_layout import PackedLayout
 from hilt.network.packed_steps import adds_channels, packed_attributes
+from hilt.network.skip_blocks import residual_of
 
 _LINE = 64
 """The bytes of the longest cache line of a board's cores."""
@@ -76,7 +77,9 @@ class Aliases:
         return True
 
     def _ends_in_zeros(self, name: str) -> bool:
-        """Return whether the lanes behind a tensor's last channel are surely zero."""
+        """Return whether the lanes behind a tensor's last channel, if there are any, are surely zero."""
+        if self.graph.tensors[name].shape[1] % self.layout.parameters.block == 0:
+            return True
         maker = self._producers.get(name)
         if maker is None or name not in self.by_vta:
             return maker is not None and maker.op == "pad" and adds_channels(self.graph, maker)
@@ -85,7 +88,7 @@ class Aliases:
         if maker.op not in ("conv2d", "dense"):
             return False
         low, high = maker.attributes["clip"]
-        residual = [*maker.inputs, ""][3]
+        residual = residual_of(maker)
         return bool(low <= 0 <= high) and (not residual or self._ends_in_zeros(residual))
 
     def _slice(self, node: Node) -> bool:

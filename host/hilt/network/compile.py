@@ -20,6 +20,7 @@ from hilt.network.packed_layout import packable
 from hilt.network.partition import ByNode, Placement, Tuned, parts, place
 from hilt.network.plan import Planner
 from hilt.network.search import Searcher
+from hilt.network.skip_blocks import lacks_blocks
 from hilt.network.target import CompileTarget
 from hilt.network.together import chosen_together
 from hilt.network.vta_form import in_vta_form
@@ -98,17 +99,19 @@ def _placed(
 ) -> tuple[Graph, Aliases, list[Placement]]:
     """Return a graph in the form that VTA runs, and where its nodes run.
 
-    A convolution with a border that has no place on VTA gets its Pad back, and all is placed again.
+    A convolution whose border or residual VTA alone knows gets its Pad back where it has no place there, and all is
+    placed again.
     """
     apart = set[str]()
     while True:
         form = in_vta_form(graph, parameters, apart)
         aliases, placements = place_in(form)
-        lacking = {each.node.name for each in placements if PAD_VALUE in each.node.attributes and not each.on_vta}
+        beside = [each.node for each in placements if not each.on_vta]
+        lacking = {node.name for node in beside if PAD_VALUE in node.attributes or lacks_blocks(form, node)}
         if not lacking:
             return form, aliases, placements
         if lacking <= apart:
-            raise UnplaceableError(f"node {min(lacking)} has a constant around its data, and no place on VTA")
+            raise UnplaceableError(f"node {min(lacking)} has no place on VTA, and no other processor runs it")
         apart |= lacking
 
 

@@ -20,7 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 PAD_VALUE = "pad_value"
-"""The attribute of a conv2d whose pads hold another number than 0: compiling makes it, and VTA alone runs it."""
+"""The attribute of a conv2d whose pads hold another number than 0: compiling makes it, and VTA alone runs it.
+
+So it is with a residual of fewer channels than the output, which adds nothing to the others.
+"""
 OPERATORS: Mapping[str, str] = {
     "conv2d": (
         "data int8 (N, C, H, W), weights int8 (CO, C / groups, KH, KW), bias int32 (CO,) or '', residual int8 of the "

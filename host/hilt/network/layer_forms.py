@@ -18,7 +18,7 @@ from hilt.schedule import Conv2d
 from hilt.schedule.border import Border
 from hilt.schedule.by_table import TABLED
 from hilt.schedule.interleaved import Interleaved
-from hilt.schedule.residual import RESIDUAL
+from hilt.schedule.residual import RESIDUAL, FewerBlocks, Skip
 from hilt.vta.layout import blocks
 
 
@@ -113,6 +113,7 @@ class VtaLayer:
         output: The tensor that is made.
         residual: The tensor that is added; "" for none.
         residual_shift: By how much the residual is shifted left.
+        residual_blocks: The channel blocks of the residual and of the output, if the output has more.
         shifts: The right shift of each channel block, if they differ; else empty.
         fold: How the processor writes the data; None if it lies as any packed tensor.
         tabled: The table that the output goes by; None if it has none.
@@ -130,6 +131,7 @@ class VtaLayer:
     output: str
     residual: str = ""
     residual_shift: int = 0
+    residual_blocks: tuple[int, int] | None = None
     shifts: tuple[int, ...] = ()
     fold: Fold | None = None
     tabled: Tabled | None = None
@@ -144,6 +146,14 @@ class VtaLayer:
         workload, bands = self.workload, self.bands
         images, rows = (1, bands.rows) if bands else (workload.batch, workload.height)
         return images, workload.in_channels, rows, workload.width
+
+    @property
+    def skip(self) -> Skip | None:
+        """Return how its code adds the residual; None if it has none."""
+        if not self.residual:
+            return None
+        plane = self.workload.out_height * self.workload.out_width
+        return Skip(self.residual_shift, self.residual_blocks and FewerBlocks(*self.residual_blocks, plane))
 
     @property
     def reads(self) -> Mapping[str, str]:

@@ -29,6 +29,7 @@ from hilt.network.lower_tiles import has_schedule
 from hilt.network.lower_upsample import Upsampling
 from hilt.network.pool_tiles import Averaging, PoolingLayer
 from hilt.network.product_tiles import Product
+from hilt.network.skip_blocks import residual_of
 from hilt.network.tile_writer import ADDED, DATA, FACTOR, WINDOWS
 from hilt.schedule import Conv2d, WorkloadError
 from hilt.schedule.border import border_of
@@ -104,10 +105,9 @@ def _layer(
 ) -> VtaLayer:
     """Return a conv2d or dense node as a layer."""
     shifts = _by_channel(node, len(weights), block)
-    residual = node.inputs[3] if len(node.inputs) > 3 else ""
+    residual = residual_of(node)
     residual_shift = _single(node, "residual_shift") if residual else 0
-    if residual and graph.tensors[residual].shape != output.shape:
-        raise NotOnVtaError(f"its residual has shape {graph.tensors[residual].shape}, its output {output.shape}")
+    residual_blocks = _residual_blocks(graph.tensors[residual], output, block) if residual else None
     if residual_shift > LARGEST_SHIFT:
         raise NotOnVtaError(
             f"its residual is shifted left by {residual_shift}; hilt's VTA code reaches {LARGEST_SHIFT}"
@@ -137,7 +137,19 @@ def _layer(
     merged = _merged(weights, groups, workload.block_groups(block))
     halved = _halved(bias, np.repeat(shifts, block)[: len(bias)] if len(shifts) > 1 else shifts[0])
     several = shifts if len(shifts) > 1 else ()
-    return VtaLayer(node, workload, merged, halved, node.inputs[0], output.name, residual, residual_shift, several)
+    return VtaLayer(
+        node, workload, merged, halved, node.inputs[0], output.name, residual, residual_shift, residual_blocks, several
+    )
+
+
+def _residual_blocks(residual: Tensor, output: Tensor, block: int) -> tuple[int, int] | None:
+    """Return the channel blocks of a residual and of the output; None if they have one shape."""
+    if residual.shape == output.shape:
+        return None
+    given, made = residual.shape[1], output.shape[1]
+    if given % block or given > made or residual.shape != (output.shape[0], given, *output.shape[2:]):
+        raise NotOnVtaError(f"its residual has shape {residual.shape}, its output {output.shape}")
+    return given // block, blocks(made, block)
 
 
 def _add(graph: Graph, node: Node, accelerator: Accelerator) -> VtaLayer:

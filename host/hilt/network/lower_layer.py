@@ -33,7 +33,7 @@ from hilt.schedule.border import BORDER, with_border
 from hilt.schedule.by_table import by_table
 from hilt.schedule.code import Code, code_of
 from hilt.schedule.interleaved import interleaved
-from hilt.schedule.residual import with_residual
+from hilt.schedule.residual import Skip, with_residual
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import UOP, AluOpcode, MemoryType, Opcode
 from hilt.vta.layout import pack_bias
@@ -67,20 +67,20 @@ def _convolution_code(layer: VtaLayer, knobs: Mapping[str, int], accelerator: Ac
         code = with_shifts(code, layer.shifts, output, accelerator)
     if layer.interleaved is not None:
         code = interleaved(code, layer.interleaved)
-    if layer.residual:
-        code = _with_residual(layer, code, accelerator)
+    if layer.skip is not None:
+        code = _with_residual(layer, layer.skip, code, accelerator)
     made = with_bias_product(code, accelerator) if multiplies_bias(layer, accelerator) else None
     if made is not None:
         return made
     return code if lowered_bias(layer, accelerator) is None else with_bias_first(code, accelerator)
 
 
-def _with_residual(layer: VtaLayer, code: Code, accelerator: Accelerator) -> Code:
+def _with_residual(layer: VtaLayer, skip: Skip, code: Code, accelerator: Accelerator) -> Code:
     """Return `code` with the layer's residual, which leaves room for the input of the bias where it can."""
     if multiplies_bias(layer, accelerator):
         with suppress(Rejected):
-            return with_residual(code, layer.residual_shift, accelerator, spare=1)
-    return with_residual(code, layer.residual_shift, accelerator)
+            return with_residual(code, skip, accelerator, spare=1)
+    return with_residual(code, skip, accelerator)
 
 
 def bias_constants(layer: VtaLayer, code: Code, accelerator: Accelerator) -> dict[str, NDArray[Any]]:

@@ -21,6 +21,7 @@ from hilt.network.search import NoScheduleError, Schedule, Searcher
 from hilt.network.tuned_forms import tuned_form
 from hilt.network.window_layers import windowed
 from hilt.schedule import ConfigurationError, Rejected, Workload, convolution
+from hilt.schedule.residual import Skip
 from hilt.vta.accelerator import Accelerator
 
 Tuned = Mapping[Workload, Sequence[Mapping[str, int]]]
@@ -29,8 +30,8 @@ ByNode = Mapping[str, Sequence[Mapping[str, int]]]
 """Knobs by node, measured in the form that the network has, the fastest first."""
 Measured = tuple[float, Mapping[str, int]]
 """Microseconds of a layer, and its knobs."""
-Form = tuple[Workload, int, int]
-"""A layer's shape, its residual's shift (-1: no residual), and how many of its channel blocks shift differently."""
+Form = tuple[Workload, Skip | None, int]
+"""A layer's shape, its residual, and how many of its channel blocks shift differently."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,10 +247,9 @@ def _measured(layer: VtaLayer | TiledLayer, searcher: Searcher, options: Sequenc
     found: list[Schedule] = []
     if isinstance(layer, TiledLayer):
         return found
-    residual = layer.residual_shift if layer.residual else None
     for knobs in options:
         with suppress(Rejected, ConfigurationError):
-            found.append(searcher.judge(layer.workload, knobs, residual, "tuned", layer.bands, layer.interleaved))
+            found.append(searcher.judge(layer.workload, knobs, layer.skip, "tuned", layer.bands, layer.interleaved))
     return found
 
 
@@ -257,15 +257,14 @@ def _schedules(layer: VtaLayer | TiledLayer, searcher: Searcher, tuned: Tuned) -
     """Return the schedules tuned in the layer's form, else those of its shape that fit, else the twin's best ones."""
     if isinstance(layer, TiledLayer):
         return [searcher.tile_schedule(layer.node.name, layer.work, layer.bands)]
-    residual = layer.residual_shift if layer.residual else None
     options, in_order = tuned_options(layer, tuned, searcher.accelerator)
     # A schedule of another form may leave no room for the residual.
     found = _measured(layer, searcher, options)
     if not found:
-        return searcher.schedules(layer.workload, residual, layer.bands, layer.interleaved)
+        return searcher.schedules(layer.workload, layer.skip, layer.bands, layer.interleaved)
     if not in_order:
         # They were tuned in another form, and in this one another schedule may be faster.
-        others = searcher.schedules(layer.workload, residual, layer.bands, layer.interleaved)
+        others = searcher.schedules(layer.workload, layer.skip, layer.bands, layer.interleaved)
         found = sorted([*found, *others], key=lambda each: each.cycles)
     return found
 
@@ -314,7 +313,7 @@ def form_of(placement: Placement) -> Form | None:
     layer = placement.layer
     if not isinstance(layer, VtaLayer) or layer.fold is not None:
         return None
-    return layer.workload.schedule_shape, layer.residual_shift if layer.residual else -1, len(layer.shifts)
+    return layer.workload.schedule_shape, layer.skip, len(layer.shifts)
 
 
 def single_layer(graph: Graph, node: Node) -> Graph:

@@ -82,7 +82,7 @@ class Planner:
     _kept_constants: dict[tuple[str, tuple[int, ...], bytes], str] = field(default_factory=dict)
     """The buffer of each constant that layers may share, by its contents."""
     inside: list[str] = field(default_factory=list)
-    """Tensors that never lie in memory: only a table on the way to the store reads them, or they have a border more."""
+    """Tensors that never lie in memory: only a table on the way to the store reads them, or they are padded."""
     now: int = 0
 
     def plan(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

@@ -164,7 +164,9 @@ def _finish(sums: Array, inputs: Inputs, attributes: Mapping[str, Any], shape: t
     if bias is not None:
         sums = sums + bias.astype(np.int64).reshape(shape)
     if residual is not None:
-        sums = sums + (residual.astype(np.int64) << np.asarray(attributes["residual_shift"]).reshape(shape))
+        given = np.zeros(sums.shape, np.int64)
+        given[:, : residual.shape[1]] = residual
+        sums = sums + (given << np.asarray(attributes["residual_shift"]).reshape(shape))
     return _clipped(rounded(sums, np.asarray(attributes["shift"]).reshape(shape)), attributes)
 
 

@@ -22,7 +22,7 @@ from hilt.schedule.checks import Checks
 from hilt.schedule.code import Code, code_of
 from hilt.schedule.fused import alone
 from hilt.schedule.interleaved import Interleaved, interleaved
-from hilt.schedule.residual import with_residual
+from hilt.schedule.residual import Skip, with_residual
 from hilt.schedule.tiling import Tiling, TilingProblem
 from hilt.simulator.device import MemoryModel
 from hilt.simulator.machine import MachineParameters, MachineTwin, timing_of
@@ -70,7 +70,7 @@ class Searcher:
     machine: MachineParameters | None = None
     """The machine that counts cycles; None is hilt's RTL."""
     _twin: Twin | MachineTwin | None = None
-    _known: dict[tuple[Conv2d, int | None, Bands | None, Interleaved | None], list[Schedule]] = field(
+    _known: dict[tuple[Conv2d, Skip | None, Bands | None, Interleaved | None], list[Schedule]] = field(
         default_factory=dict
     )
 
@@ -80,14 +80,14 @@ class Searcher:
             self._twin = timing_of(self.accelerator, self.machine)
         return self._twin
 
-    def schedule(self, workload: Conv2d, residual_shift: int | None) -> Schedule:
+    def schedule(self, workload: Conv2d, skip: Skip | None) -> Schedule:
         """Return the best schedule of the search. Raises NoScheduleError if no configuration fits the accelerator."""
-        return self.schedules(workload, residual_shift)[0]
+        return self.schedules(workload, skip)[0]
 
     def schedules(
         self,
         workload: Conv2d,
-        residual_shift: int | None,
+        skip: Skip | None,
         bands: Bands | None = None,
         form: Interleaved | None = None,
     ) -> list[Schedule]:
@@ -96,9 +96,9 @@ class Searcher:
         Raises:
             NoScheduleError: No configuration fits the accelerator.
         """
-        key = (replace(workload, name=""), residual_shift, bands, form)
+        key = (replace(workload, name=""), skip, bands, form)
         if key not in self._known:
-            self._known[key] = self._search(workload, residual_shift, bands, form)
+            self._known[key] = self._search(workload, skip, bands, form)
         return self._known[key]
 
     def tile_schedule(self, name: str, work: Tiled, bands: Bands | None = None) -> Schedule:
@@ -127,7 +127,7 @@ class Searcher:
         self,
         workload: Conv2d,
         knobs: Mapping[str, int],
-        residual_shift: int | None,
+        skip: Skip | None,
         origin: str,
         bands: Bands | None = None,
         form: Interleaved | None = None,
@@ -135,11 +135,11 @@ class Searcher:
         """Return a schedule of given knobs with its cycles. Raises Rejected if they do not fit."""
         code = code_of(lower(workload, knobs, self.accelerator), self.accelerator)
         code = interleaved(code, form) if form else code
-        cycles = self.cycles([self._program(code, residual_shift, bands)])[0]
+        cycles = self.cycles([self._program(code, skip, bands)])[0]
         return Schedule(dict(knobs), int(cycles), origin)
 
     def _search(
-        self, workload: Conv2d, residual_shift: int | None, bands: Bands | None, form: Interleaved | None
+        self, workload: Conv2d, skip: Skip | None, bands: Bands | None, form: Interleaved | None
     ) -> list[Schedule]:
         checks: Checks = CheckLevel.STRICT if self.accelerator.hazards == "none" else CheckLevel.COMPILER
         problem = TuningProblem.of(workload, self.accelerator, checks=checks, orders=4, machine=self.machine)
@@ -147,8 +147,8 @@ class Searcher:
         ranked = sorted(counted, key=lambda index: counted[index])
         if form is not None:
             ranked = self._interleaved(problem, ranked, form, counted)
-        elif residual_shift is not None or bands is not None:
-            ranked = self._as_it_runs(problem, ranked, residual_shift, bands, counted)
+        elif skip is not None or bands is not None:
+            ranked = self._as_it_runs(problem, ranked, skip, bands, counted)
             if not ranked:
                 raise NoScheduleError(
                     f"layer {workload.name}: no tile of it leaves room on chip for the residual; "
@@ -193,7 +193,7 @@ class Searcher:
         self,
         problem: TuningProblem,
         ranked: list[int],
-        shift: int | None,
+        skip: Skip | None,
         bands: Bands | None,
         counted: dict[int, float],
     ) -> list[int]:
@@ -203,7 +203,7 @@ class Searcher:
             problem.space.columns(np.array(ranked, dtype=np.int64)),
         )
         room = self.accelerator.parameters.inp_depth - tiling.inp_elements * tiling.threads
-        needed = 0 if shift is None else tiling.width
+        needed = 0 if skip is None else tiling.width
         fitting: list[int] = []
         shapes: Counter[tuple[int, ...]] = Counter()
         for index in np.array(ranked)[room >= needed].tolist():
@@ -212,7 +212,7 @@ class Searcher:
             if program is None:
                 continue
             try:
-                joined = self._program(code_of(program, self.accelerator), shift, bands)
+                joined = self._program(code_of(program, self.accelerator), skip, bands)
             except Rejected:
                 continue
             counted[index] = self.cycles([joined])[0]
@@ -237,9 +237,9 @@ class Searcher:
                 break
         return sorted(fitting, key=lambda index: counted[index])
 
-    def _program(self, code: Code, shift: int | None, bands: Bands | None = None) -> Program:
-        if shift is not None:
-            code = with_residual(code, shift, self.accelerator)
+    def _program(self, code: Code, skip: Skip | None, bands: Bands | None = None) -> Program:
+        if skip is not None:
+            code = with_residual(code, skip, self.accelerator)
         if bands is not None:
             code = with_bands(code, bands, DATA)
         return alone(code, dict.fromkeys(code.names, 1 << 20), self.accelerator)

@@ -14,7 +14,7 @@ from hilt.schedule.bias_product import BIAS_BLOCKS, BIAS_INPUT, with_bias_produc
 from hilt.schedule.chain import ChainLink, join
 from hilt.schedule.code import Code, code_of
 from hilt.schedule.reasons import Rejected
-from hilt.schedule.residual import IDENTITY, RESIDUAL, with_residual
+from hilt.schedule.residual import IDENTITY, RESIDUAL, Skip, with_residual
 from hilt.schedule.workload import Conv2d
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.program import Program
@@ -46,7 +46,7 @@ def _fused(program: Program, workload: Conv2d, accelerator: Accelerator) -> Prog
             code = with_bias_first(code, accelerator)
         elif workload.epilogue in SKIP_SHIFTS:
             spare = int(workload.multiplies_bias)
-            code = with_residual(code, SKIP_SHIFTS[workload.epilogue], accelerator, spare)
+            code = with_residual(code, Skip(SKIP_SHIFTS[workload.epilogue]), accelerator, spare)
             sizes |= {RESIDUAL: sizes["out"], IDENTITY: accelerator.parameters.wgt_element_bytes}
     except Rejected as rejected:
         return rejected

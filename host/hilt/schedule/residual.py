@@ -5,12 +5,14 @@ multiplied by an identity block of 2^min(r, 6); the rest of r shifts the accumul
 accumulates on top. The residual lies in memory as the output does, so the tile's STOREs give the part of it that
 belongs to the tile. It costs one GEMM micro-op for each output element, and no pass over memory of its own. Each piece
 has a reset of its own, which the accelerator folds into the piece's GEMM: one of the whole tile would be executed.
+A residual may have fewer channel blocks than the output: those behind them add nothing, and take no time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +29,29 @@ _IDENTITY_SHIFT = 6
 _LOOPS = ("iter_out", "iter_in")
 
 
+@dataclass(frozen=True)
+class FewerBlocks:
+    """The channel blocks of an image that a residual has, those of the output, and the elements of a block's plane."""
+
+    given: int
+    blocks: int
+    plane: int
+
+
+@dataclass(frozen=True)
+class Skip:
+    """A layer's residual: its left shift, and its blocks if the output has more."""
+
+    shift: int
+    fewer: FewerBlocks | None = None
+
+
 def identity_block(shift: int, accelerator: Accelerator) -> NDArray[np.int8]:
     """Return the weight block (block, block) of the residual's GEMM for a left shift of `shift`."""
     return (np.eye(accelerator.parameters.block, dtype=np.int64) << min(shift, _IDENTITY_SHIFT)).astype(np.int8)
 
 
-def with_residual(code: Code, shift: int, accelerator: Accelerator, spare: int = 0) -> Code:
+def with_residual(code: Code, skip: Skip, accelerator: Accelerator, spare: int = 0) -> Code:
     """Return `code` with buffers `residual`, packed as the output, and `identity` (`identity_block`).
 
     It leaves `spare` elements of the input buffer. `code` is a convolution's with a bias. Raises Rejected if its tiles
@@ -43,7 +62,7 @@ def with_residual(code: Code, shift: int, accelerator: Accelerator, spare: int =
     if identity >= accelerator.parameters.wgt_depth:
         raise Rejected("wgt_overflow", f"no block of {accelerator.parameters.wgt_depth} is left for the identity")
     sources, size = _places(code, tiles, accelerator.parameters.inp_depth - spare)
-    adder = _Adder(code, sources, size, shift)
+    adder = _Adder(code, sources, size, skip)
     for tile in tiles:
         adder.add(tile)
     uops = np.zeros(len(adder.numbers), dtype=UOP)
@@ -97,13 +116,69 @@ def output_tiles(code: Code) -> list[OutputTile]:
     ]
 
 
+@dataclass(frozen=True)
+class _Box:
+    """A part of an output tile: where its accumulators begin, and its rows in the residual, `stride` elements apart."""
+
+    target: int
+    dram: int
+    rows: int
+    columns: int
+    stride: int
+    is_given: bool = True
+
+    @property
+    def elements(self) -> int:
+        return self.rows * self.columns
+
+    def pieces(self, size: int) -> Iterator[_Box]:
+        """Yield its rows in pieces of at most `size` elements, or of one row."""
+        rows = max(1, size // self.columns)
+        for first in range(0, self.rows, rows):
+            yield replace(
+                self,
+                target=self.target + first * self.columns,
+                dram=self.dram + first * self.stride,
+                rows=min(rows, self.rows - first),
+            )
+
+    def load(self, place: int) -> NDArray[np.void]:
+        """Return the LOAD that brings it to an element of the input buffer."""
+        load = np.zeros(1, dtype=INSTRUCTION)
+        load["opcode"], load["memory_type"], load["sram_base"] = Opcode.LOAD, MemoryType.INP, place
+        load["dram_base"], load["x_stride"] = self.dram, self.stride
+        load["y_size"], load["x_size"] = self.rows, self.columns
+        return load
+
+
+def _boxes(stores: NDArray[np.void], fewer: FewerBlocks | None) -> list[_Box]:
+    """Return the parts of a tile that STOREs take; those of blocks that the residual has not got are not given."""
+    fields = stores[["sram_base", "dram_base", "y_size", "x_size", "x_stride"]]
+    boxes = [_Box(*store) for store in fields.tolist()]
+    return boxes if fewer is None else [part for box in boxes for part in _split(box, fewer)]
+
+
+def _split(box: _Box, fewer: FewerBlocks) -> Iterator[_Box]:
+    """Yield the parts of a box of output that lie in one image, and are given or not, where the residual has them."""
+    columns = min(box.columns, fewer.plane)
+    starts = (box.dram + box.stride * np.arange(box.rows)[:, None] + np.arange(0, box.columns, columns)).reshape(-1)
+    images, blocks = np.divmod(starts // fewer.plane, fewer.blocks)
+    places = (starts - images * (fewer.blocks - fewer.given) * fewer.plane).tolist()
+    for (_, is_given), run in groupby(range(len(starts)), key=lambda row: (images[row], blocks[row] < fewer.given)):
+        rows = list(run)
+        stride = places[rows[1]] - places[rows[0]] if len(rows) > 1 else 0
+        part = _Box(box.target + rows[0] * columns, places[rows[0]], len(rows), columns, stride, bool(is_given))
+        together = stride == columns
+        yield replace(part, rows=1, columns=part.elements, stride=0) if together else part
+
+
 class _Adder:
     """Writes the code anew with the residual's instructions behind each reset."""
 
-    def __init__(self, code: Code, sources: list[int], size: int, shift: int) -> None:
+    def __init__(self, code: Code, sources: list[int], size: int, skip: Skip) -> None:
         self._code = code
         self._names = (*code.names, RESIDUAL, IDENTITY)
-        self._sources, self._size, self._shift = sources, size, shift
+        self._sources, self._size, self._skip = sources, size, skip
         self._pieces: list[NDArray[np.void]] = []
         self._owners: list[NDArray[np.int64]] = []
         self._done = 0
@@ -113,20 +188,21 @@ class _Adder:
 
     def add(self, tile: OutputTile) -> None:
         """Write the code up to a tile's reset, and its residual."""
-        pieces = list(self._pieces_of(self._code.records[tile.stores]))
-        self._copy(tile.reset + (len(pieces) == 1))
+        boxes = _boxes(self._code.records[tile.stores], self._skip.fewer)
+        pieces = [piece for box in boxes for piece in (box.pieces(self._size) if box.is_given else [box])]
+        given = sum(piece.is_given for piece in pieces)
+        apart = given > 0 and len(pieces) > 1
+        self._copy(tile.reset + (not apart))
         self._done = tile.reset + 1
-        for store, first, rows in pieces:
+        for piece in pieces:
             source = self._sources[self._turn % len(self._sources)]
-            self._turn += 1
-            target = int(store["sram_base"]) + first * int(store["x_size"])
-            number = len(self._code.uops) + self.numbers.setdefault((target, source), len(self.numbers))
-            elements = rows * int(store["x_size"])
-            if len(pieces) > 1:
-                self._emit(_gemm(number, elements, reset=1), -1)
-            self._emit(_load_piece(store, first, rows, source), self._names.index(RESIDUAL))
-            self._emit(_gemm(number, elements, src_factor_in=1), -1)
-        if self._shift > _IDENTITY_SHIFT:
+            if apart:
+                self._emit(_gemm(self._number(piece.target, source), piece.elements, reset=1), -1)
+            if piece.is_given:
+                self._turn += 1
+                self._emit(piece.load(source), self._names.index(RESIDUAL))
+                self._emit(_gemm(self._number(piece.target, source), piece.elements, src_factor_in=1), -1)
+        if given and self._skip.shift > _IDENTITY_SHIFT:
             self._emit(self._left_shift(tile), -1)
 
     def code(self, identity: int, uops: NDArray[np.void]) -> Code:
@@ -139,17 +215,14 @@ class _Adder:
         records["x_size"][loads_uops] = len(all_uops)
         return Code(records, owners, self._names, all_uops)
 
-    def _pieces_of(self, stores: NDArray[np.void]) -> Iterator[tuple[np.void, int, int]]:
-        """Yield rows that fit the room: their STORE, the first of its rows, how many."""
-        for store in stores:
-            rows = max(1, self._size // int(store["x_size"]))
-            for first in range(0, int(store["y_size"]), rows):
-                yield store, first, min(rows, int(store["y_size"]) - first)
+    def _number(self, target: int, source: int) -> int:
+        """Return the micro-op that adds a residual at `source` to accumulators from `target` on."""
+        return len(self._code.uops) + self.numbers.setdefault((target, source), len(self.numbers))
 
     def _left_shift(self, tile: OutputTile) -> NDArray[np.void]:
         shift = np.array([self._code.records[tile.reset]])
         shift["opcode"], shift["reset"], shift["alu_opcode"], shift["use_imm"] = Opcode.ALU, 0, AluOpcode.SHR, 1
-        shift["imm"] = _IDENTITY_SHIFT - self._shift
+        shift["imm"] = _IDENTITY_SHIFT - self._skip.shift
         return shift
 
     def _copy(self, end: int) -> None:
@@ -160,15 +233,6 @@ class _Adder:
     def _emit(self, records: NDArray[np.void], owner: int) -> None:
         self._pieces.append(records)
         self._owners.append(np.full(len(records), owner))
-
-
-def _load_piece(store: np.void, first: int, rows: int, place: int) -> NDArray[np.void]:
-    """Return the LOAD of rows of the residual at the addresses of a STORE."""
-    load = np.array([store])
-    load["opcode"], load["memory_type"], load["sram_base"] = Opcode.LOAD, MemoryType.INP, place
-    load["dram_base"] = int(store["dram_base"]) + first * int(store["x_stride"])
-    load["y_size"] = rows
-    return load
 
 
 def _gemm(number: int, elements: int, **more: int) -> NDArray[np.void]:

@@ -59,9 +59,9 @@ def convolution(shape: tuple[int, int, int], channels: int, kernel: int, **more:
     return builder.graph(builder.conv("x", channels, kernel, **more))
 
 
-def with_residual() -> Graph:
+def with_residual(channels: int = 16) -> Graph:
     builder = Builder((1, 16, 7, 5), 5)
-    return builder.graph(builder.conv("x", 16, residual="x", residual_shift=8))
+    return builder.graph(builder.conv("x", channels, residual="x", residual_shift=8))
 
 
 def pool(op: str, shape: tuple[int, int], out: tuple[int, int], **attributes: Any) -> Graph:
@@ -114,6 +114,7 @@ LAYERS = {
     "by channel": convolution((16, 11, 6), 16, 3, groups=16),
     "with shifts by block": convolution((16, 6, 6), 16, 3, shift=[7] * 8 + [9] * 8),
     "with a residual": with_residual(),
+    "with a residual of fewer blocks": with_residual(40),
     "a maximum with a stride": pool("max_pool", (12, 12), (6, 6), kernel=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]),
     "a maximum of neighbours": pool("max_pool", (7, 6), (7, 6), kernel=[5, 5], strides=[1, 1], pads=[2, 2, 2, 2]),
     "a maximum past the end": pool("max_pool", (16, 8), (8, 4), kernel=[3, 3], strides=[2, 2], pads=[0, 0, 1, 1]),

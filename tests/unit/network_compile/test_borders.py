@@ -194,7 +194,7 @@ def test_several_layers_read_one_padded_tensor() -> None:
 
 def test_a_border_that_the_caller_wrote_and_vta_has_no_room_for_has_no_place() -> None:
     graph = with_borders(convolution((8, 8, 8), 512, 5, (2, 2, 2, 2)))
-    with pytest.raises(UnplaceableError, match="has a constant around its data, and no place on VTA"):
+    with pytest.raises(UnplaceableError, match="has no place on VTA, and no other processor runs it"):
         compile_network(graph, TARGETS["1x8, small"])
 
 

@@ -14,7 +14,7 @@ from hilt.schedule.chain import ChainLink, join
 from hilt.schedule.chain_places import places_of
 from hilt.schedule.chain_tokens import TOKEN_FLAGS, Depths, Memory, TokenError, with_relays_apart, with_tokens
 from hilt.schedule.code import Code, code_of
-from hilt.schedule.residual import output_tiles, with_residual
+from hilt.schedule.residual import Skip, output_tiles, with_residual
 from hilt.simulator.build import quick_build
 from hilt.simulator.device import MemoryModel
 from hilt.simulator.program_run import run_program
@@ -134,11 +134,11 @@ def test_a_residual_needs_room_on_chip() -> None:
     space = space_for(WORKLOAD, ACCELERATOR, orders=4)
     knobs = {"tile_b": 1, "tile_h": 14, "tile_w": 14, "tile_ci": 2, "tile_co": 4, "oc_nthread": 1, "h_nthread": 1}
     program = lower(WORKLOAD, space.knobs_at(space.index({**knobs, "loop_order": 1})), ACCELERATOR)
-    code = with_residual(code_of(program, ACCELERATOR), 7, ACCELERATOR)
+    code = with_residual(code_of(program, ACCELERATOR), Skip(7), ACCELERATOR)
     assert code.used(MemoryType.INP) > code_of(program, ACCELERATOR).used(MemoryType.INP)
     small = target("1x16_i8w8a32_15_13_18_17").accelerator
     with pytest.raises(Rejected, match="the residual of a tile"):
-        with_residual(code_of(lower(WORKLOAD, {**knobs, "tile_ci": 1, "loop_order": 1}, small), small), 7, small)
+        with_residual(code_of(lower(WORKLOAD, {**knobs, "tile_ci": 1, "loop_order": 1}, small), small), Skip(7), small)
 
 
 def test_a_residual_in_pieces_is_cleared_piece_by_piece() -> None:
@@ -147,7 +147,7 @@ def test_a_residual_in_pieces_is_cleared_piece_by_piece() -> None:
     knobs = {"tile_b": 1, "tile_h": 14, "tile_w": 7, "tile_ci": 2, "tile_co": 4, "oc_nthread": 1, "h_nthread": 1}
     small = target("1x16_i8w8a32_15_14_18_17").accelerator
     whole = code_of(lower(WORKLOAD, space.knobs_at(space.index({**knobs, "loop_order": 1})), small), small)
-    code = with_residual(whole, 7, small)
+    code = with_residual(whole, Skip(7), small)
     is_reset = (code.records["opcode"] == Opcode.GEMM) & (code.records["reset"] == 1)
     resets = np.flatnonzero(is_reset)
     tiles = output_tiles(code)

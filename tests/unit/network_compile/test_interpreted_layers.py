@@ -27,12 +27,12 @@ from .test_borders import convolution, padded, valid
 _SCHEDULES = 2
 
 
-def with_residual(shift: int, shifts: Sequence[int] = (7,)) -> Graph:
+def with_residual(shift: int, shifts: Sequence[int] = (7,), given: int = 24, channels: int = 24) -> Graph:
     builder = Builder((1, 16, 5, 4), 3)
-    made = builder.conv("x", 24, 1)
+    made = builder.conv("x", given, 1)
     whole = padded(builder, made, (1, 1, 1, 1), -128)
     more = {"residual": made, "residual_shift": shift, "shift": list(shifts)}
-    return builder.graph(valid(builder, whole, 24, 3, **more))
+    return builder.graph(valid(builder, whole, channels, 3, **more))
 
 
 def with_bias(bias: int, clip: Sequence[int]) -> Graph:
@@ -60,6 +60,8 @@ FORMS = {
     "with a border and shifts by block": convolution((16, 5, 4), 32, 3, (1, 1, 1, 1), shift=[7] * 16 + [9] * 16),
     "with a residual": with_residual(5),
     "with a residual shifted further": with_residual(8),
+    "with a residual of fewer blocks": with_residual(5, given=16, channels=40),
+    "with a residual of fewer blocks, shifted further": with_residual(8, (7,) * 16 + (9,) * 32, 32, 48),
     "with a bias that is no product": with_bias(-(1 << 18), (0, 127)),
     "with a bias above the clip": with_bias(1 << 18, (-128, 127)),
 }

@@ -13,16 +13,17 @@ from hilt.network.plan import Planner
 from hilt.network.search import Searcher
 from hilt.network.together import chosen_together
 from hilt.schedule import Conv2d
+from hilt.schedule.residual import Skip
 
 from .graphs import SMALL, Builder, target
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("residual_shift", [None, 7])
-def test_more_schedules_than_six_are_nearly_as_fast_as_the_best_alone(residual_shift: int | None) -> None:
+@pytest.mark.parametrize("skip", [None, Skip(7)])
+def test_more_schedules_than_six_are_nearly_as_fast_as_the_best_alone(skip: Skip | None) -> None:
     aim = target()
     layer = Conv2d("t", 1, 32, 16, 16, 32, (3, 3), (1, 1), (1, 1), bias=True)
-    found = Searcher(aim.accelerator, aim.memory).schedules(layer, residual_shift)
+    found = Searcher(aim.accelerator, aim.memory).schedules(layer, skip)
     assert 6 < len(found) <= 12
     cycles = [schedule.cycles for schedule in found]
     assert cycles == sorted(cycles) and cycles[-1] <= 1.05 * cycles[0]
