@@ -182,7 +182,7 @@ def end_with_bundle(
 
         fallback = compiled("fallback bundle", tuned_schedules(store, campaign, fallback=True))
         stage.next("layers in the network")
-        measured = _measure_layers(graph, fallback, candidates, target, runner, stage)
+        measured = _measure_layers(fallback, candidates, target, runner, stage)
         bundles = {
             chosen: compiled(f"bundle of {words}", candidates, _fastest(measured, most))
             for words, chosen, most in _BUNDLES
@@ -211,7 +211,7 @@ def _fastest(measured: Mapping[str, Sequence[Measured]], most: int) -> ByNode:
 
 
 def _measure_layers(
-    graph: Graph, compiled: Compiled, tuned: Tuned, target: CompileTarget, runner: BoardRunner, phases: Phases
+    compiled: Compiled, tuned: Tuned, target: CompileTarget, runner: BoardRunner, phases: Phases
 ) -> dict[str, list[Measured]]:
     """Return each layer's schedules with their microseconds as the network runs them, fastest first, by node.
 
@@ -226,7 +226,7 @@ def _measure_layers(
             continue
         if form not in known:
             phases.counter(placement.node.name, "layers")(len(known), len(forms))
-            alone = single_layer(graph, placement.node)
+            alone = single_layer(compiled.form, placement.node)
             assert isinstance(placement.layer, VtaLayer)
             options, _ = tuned_options(placement.layer, tuned, target.accelerator)
             known[form] = _measure_layer(alone, options[:_BEST], target, runner)

@@ -35,11 +35,12 @@ class UnplaceableError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """A bundle's bytes, its manifest, and where each node runs."""
+    """A bundle's bytes, its manifest, where each node runs, and the graph that these nodes are of."""
 
     data: bytes
     manifest: dict[str, Any]
     placements: list[Placement]
+    form: Graph
 
 
 def compile_network(
@@ -91,7 +92,7 @@ def compile_network(
     planner = Planner(placed, target, searcher, grouped, aliases, inside=merged)
     manifest, arrays = planner.plan()
     manifest["placements"] = [_placement_facts(placement) for placement in placements]
-    return Compiled(bundle_bytes(manifest, arrays, graph), manifest, placements)
+    return Compiled(bundle_bytes(manifest, arrays, graph), manifest, placements, placed)
 
 
 def _placed(

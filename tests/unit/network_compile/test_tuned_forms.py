@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from hilt.network.compile import compile_network
 from hilt.network.graph import Graph, Node, Tensor
 from hilt.network.layers import VtaLayer, layer_of
-from hilt.network.partition import single_layer, tuned_options
+from hilt.network.partition import form_of, single_layer, tuned_options
+from hilt.network.random_inputs import random_inputs
 from hilt.network.reference import evaluate
 from hilt.network.simulated import SimulatedVta
 from hilt.network.tuned_forms import tuned_form, tuned_network
@@ -20,6 +23,7 @@ from hilt.simulator.program_run import run_program
 from hilt_runtime import Network, read_bundle
 
 from .graphs import PYNQ, SMALL, Builder, target
+from .test_aliases import concat, padded
 
 KNOBS = {"tile_b": 1, "tile_h": 4, "tile_w": 8, "tile_ci": 1, "tile_co": 1, "oc_nthread": 1, "h_nthread": 2}
 OTHERS = {**KNOBS, "tile_h": 2, "h_nthread": 1}
@@ -79,6 +83,40 @@ def test_a_trials_cycles_are_those_of_the_layer_in_the_compiled_network(
         compare(inference.tensors, evaluate(alone, inputs), alone)
         (vta,) = [step for step in inference.steps if step.kind == "vta"]
         assert vta.cycles == trial.execution.cycles
+
+
+def of_moved_channels() -> Graph:
+    builder = Builder((1, 16, 8, 8))
+    first = builder.conv("x", 24)
+    return builder.graph(builder.conv(concat(builder, first, builder.conv(first, 24)), 24))
+
+
+def in_parts() -> Graph:
+    builder = Builder((1, 48, 8, 8))
+    return builder.graph(builder.conv(builder.conv("x", 48, 1), 72, groups=3))
+
+
+def with_fewer_blocks() -> Graph:
+    builder = Builder((1, 16, 8, 8))
+    return builder.graph(builder.conv("x", 40, residual=padded(builder, builder.conv("x", 24), 16)))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick_search")
+@pytest.mark.parametrize("make", [of_moved_channels, in_parts, with_fewer_blocks])
+def test_a_layer_of_the_form_that_the_network_runs_is_measured_alone(make: Callable[[], Graph]) -> None:
+    graph, aim = make(), target()
+    network = compile_network(graph, aim)
+    layers = [placement for placement in network.placements if form_of(placement) is not None]
+    assert {name for placement in layers for name in placement.node.inputs} - {*graph.tensors, *graph.constants, ""}
+    for placement in layers:
+        alone = single_layer(network.form, placement.node)
+        compiled = compile_network(alone, aim)
+        assert [form_of(each) for each in compiled.placements] == [form_of(placement)]
+        inputs = random_inputs(alone)
+        with SimulatedVta(aim) as device:
+            inference = Network(read_bundle(compiled.data, "m"), device, keep=True).run(inputs)
+        compare(inference.tensors, evaluate(alone, inputs), alone)
 
 
 def test_layers_of_one_shape_and_form_are_one_workload() -> None:
