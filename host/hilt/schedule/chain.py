@@ -105,9 +105,10 @@ def _located(code: Code, link: ChainLink) -> NDArray[np.void]:
 
 
 def _owners(code: Code, link: ChainLink, number: Mapping[str, int]) -> NDArray[np.int64]:
-    """Return the chain's number of the buffer that each instruction moves, -1 for none."""
+    """Return the chain's number of the buffer that each instruction moves, -1 for none; LOADs may bring zeros alone."""
     renamed = [number[_UOP if name == _UOP else link.buffers[name]] for name in code.names]
-    return np.array([*renamed, -1])[code.buffers]
+    moves = (code.records["y_size"] > 0) & (code.records["x_size"] > 0)
+    return np.where(moves, np.array([*renamed, -1])[code.buffers], -1)
 
 
 def _placed(code: Code, where: Place, begin: int) -> Code:

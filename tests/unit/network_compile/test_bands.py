@@ -250,6 +250,15 @@ def test_a_network_in_bands_runs_as_its_reference() -> None:
     assert [where[f"conv{number}"] for number in range(6)] == ["vta"] * 6
 
 
+@pytest.mark.parametrize("accelerator", [TWO, FOUR], ids=["two lanes", "four lanes"])
+def test_a_network_of_one_row_in_bands_runs_as_its_reference(accelerator: Accelerator) -> None:
+    """A LOAD of the rows beside it brings zeros alone, and may come before the layer in front has stored the row."""
+    builder = Builder((1, 16, 1, 6))
+    made = builder.conv("x", 96, 1, residual=builder.conv("x", 96))
+    where = runs_in_bands(builder.graph(builder.conv(made, 24)), accelerator)
+    assert set(where.values()) == {"vta"}
+
+
 def mixed() -> Graph:
     """Return a graph of what runs in bands and of what does not: a gate, a concatenation, a mean, an upsampling."""
     builder = Builder((1, 16, 6, 6), 9)
