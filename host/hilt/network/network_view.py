@@ -9,6 +9,7 @@ from hilt.network.graph import Graph, Node
 from hilt.network.latency import runs_text
 from hilt.network.profile import LayerTime, Profile, layers_of
 from hilt.network.timeline import CROSSINGS, TimeSlice
+from hilt.network.verify import inside_of
 
 
 def network_view(
@@ -42,7 +43,7 @@ def network_view(
 def _nodes(
     graph: Graph, manifest: Mapping[str, Any], figures: Profile, engines: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    placements = {each["node"]: each for each in manifest["placements"]}
+    placements = _placements(graph, manifest)
     layers = {layer.name: layer for layer in figures.layers}
     knobs = {layer["name"]: layer["knobs"] for layer in manifest["layers"]}
     names = {place: step["name"] for place, step in enumerate(manifest["steps"]) if step["kind"] == "cpu"}
@@ -52,7 +53,7 @@ def _nodes(
             steps[names[each.step]] = steps.get(names[each.step], 0.0) + each.microseconds
     found = []
     for node in graph.nodes:
-        placement = placements.get(node.name, {"where": "processor", "reason": ""})
+        placement = placements[node.name]
         tensor = graph.tensors[node.outputs[0]]
         facts = {
             "name": node.name,
@@ -69,6 +70,15 @@ def _nodes(
         layer = layers.get(node.name)
         found.append(facts if layer is None else facts | _layer(layer, knobs.get(node.name, {})))
     return found
+
+
+def _placements(graph: Graph, manifest: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return the placement of each node by name; a node whose output is never made runs nowhere."""
+    inside = inside_of(manifest)
+    gone = {"where": "view", "reason": "nothing makes its output: the layers that read it compute without"}
+    other = {"where": "processor", "reason": ""}
+    known = {each["node"]: each for each in manifest["placements"]}
+    return {node.name: known.get(node.name, gone if inside.issuperset(node.outputs) else other) for node in graph.nodes}
 
 
 def _place(node: Node, where: str, engine: str) -> str:

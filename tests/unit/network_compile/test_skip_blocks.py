@@ -14,7 +14,9 @@ from hilt.network.compile import Compiled, UnplaceableError, compile_network
 from hilt.network.graph import Graph, check
 from hilt.network.layers import NotOnVtaError, VtaLayer, layer_of
 from hilt.network.lower_layer import bias_constants, layer_code
+from hilt.network.network_view import network_view
 from hilt.network.packed_layout import PackedLayout
+from hilt.network.predicted import predicted_profile
 from hilt.network.reference import evaluate
 from hilt.network.simulated import SimulatedVta
 from hilt.network.skip_blocks import lacks_blocks, with_given_blocks
@@ -170,6 +172,17 @@ def test_the_padded_tensor_takes_no_memory(form: str) -> None:
     gone = {node.outputs[0] for node in FORMS[form].nodes if node.op == "pad"} & {*compiled.manifest["inside"]}
     assert gone and not gone & {*compiled.manifest["packed"]}
     assert not {f"tensor {name}" for name in gone} & {*compiled.manifest["buffers"]}
+
+
+def test_the_view_says_that_a_pad_that_is_gone_runs_nowhere() -> None:
+    graph = FORMS["of whole blocks"]
+    manifest = compile_network(graph, TARGETS["1x16"]).manifest
+    nodes = {
+        node["name"]: node for node in network_view(graph, manifest, predicted_profile(graph, manifest), {})["nodes"]
+    }
+    pad = nodes["pad1"]
+    assert (pad["where"], pad["engine"], pad["microseconds"]) == ("view", "", 0)
+    assert "nothing makes its output" in pad["reason"] and nodes["conv0"]["where"] == "vta"
 
 
 @pytest.mark.parametrize(
