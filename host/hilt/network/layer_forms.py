@@ -18,7 +18,7 @@ from hilt.schedule import Conv2d
 from hilt.schedule.border import Border
 from hilt.schedule.by_table import TABLED
 from hilt.schedule.interleaved import Interleaved
-from hilt.schedule.residual import RESIDUAL, FewerBlocks, Skip
+from hilt.schedule.residual import RESIDUAL, Skip, SkipBlocks
 from hilt.vta.layout import blocks
 
 
@@ -112,8 +112,9 @@ class VtaLayer:
         data: The tensor that is convolved.
         output: The tensor that is made.
         residual: The tensor that is added; "" for none.
-        residual_shift: By how much the residual is shifted left.
+        residual_shift: By how much the residual is shifted left; the most if its blocks differ.
         residual_blocks: The channel blocks of the residual and of the output, if the output has more.
+        residual_shifts: The left shift of each channel block of the output, if they differ; else empty.
         shifts: The right shift of each channel block, if they differ; else empty.
         fold: How the processor writes the data; None if it lies as any packed tensor.
         tabled: The table that the output goes by; None if it has none.
@@ -132,6 +133,7 @@ class VtaLayer:
     residual: str = ""
     residual_shift: int = 0
     residual_blocks: tuple[int, int] | None = None
+    residual_shifts: tuple[int, ...] = ()
     shifts: tuple[int, ...] = ()
     fold: Fold | None = None
     tabled: Tabled | None = None
@@ -152,8 +154,10 @@ class VtaLayer:
         """Return how its code adds the residual; None if it has none."""
         if not self.residual:
             return None
-        plane = self.workload.out_height * self.workload.out_width
-        return Skip(self.residual_shift, self.residual_blocks and FewerBlocks(*self.residual_blocks, plane))
+        columns = self.interleaved.columns if self.interleaved else self.workload.out_width
+        plane, count = self.workload.out_height * columns, len(self.residual_shifts)
+        blocks = self.residual_blocks or ((count, count) if count else None)
+        return Skip(self.residual_shift, blocks and SkipBlocks(*blocks, plane), self.residual_shifts)
 
     @property
     def reads(self) -> Mapping[str, str]:

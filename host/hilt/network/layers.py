@@ -104,9 +104,12 @@ def _layer(
     dilation: tuple[int, int] = (1, 1),
 ) -> VtaLayer:
     """Return a conv2d or dense node as a layer."""
-    shifts = _by_channel(node, len(weights), block)
+    shifts = _by_channel(node, "shift", len(weights), block)
+    if len(shifts) > 1 and max(shifts) > _LARGEST_RIGHT_SHIFT:
+        raise NotOnVtaError(f"its sums are shifted right by {max(shifts)}; VTA shifts by 0 to {_LARGEST_RIGHT_SHIFT}")
     residual = residual_of(node)
-    residual_shift = _single(node, "residual_shift") if residual else 0
+    residual_shifts = _by_channel(node, "residual_shift", len(weights), block) if residual else (0,)
+    residual_shift = max(residual_shifts)
     residual_blocks = _residual_blocks(graph.tensors[residual], output, block) if residual else None
     if residual_shift > LARGEST_SHIFT:
         raise NotOnVtaError(
@@ -136,10 +139,9 @@ def _layer(
     )
     merged = _merged(weights, groups, workload.block_groups(block))
     halved = _halved(bias, np.repeat(shifts, block)[: len(bias)] if len(shifts) > 1 else shifts[0])
-    several = shifts if len(shifts) > 1 else ()
-    return VtaLayer(
-        node, workload, merged, halved, node.inputs[0], output.name, residual, residual_shift, residual_blocks, several
-    )
+    several, skips = (each if len(each) > 1 else () for each in (shifts, residual_shifts))
+    made = VtaLayer(node, workload, merged, halved, node.inputs[0], output.name, residual, residual_shift)
+    return replace(made, residual_blocks=residual_blocks, residual_shifts=skips, shifts=several)
 
 
 def _residual_blocks(residual: Tensor, output: Tensor, block: int) -> tuple[int, int] | None:
@@ -387,16 +389,14 @@ def _single(node: Node, key: str) -> int:
     return single
 
 
-def _by_channel(node: Node, channels: int, block: int) -> tuple[int, ...]:
-    """Return the right shift of each channel block, or one for all."""
-    values = [int(value) for value in node.attributes.get("shift", [0])]
+def _by_channel(node: Node, key: str, channels: int, block: int) -> tuple[int, ...]:
+    """Return the shift of each channel block, or one for all."""
+    values = [int(value) for value in node.attributes.get(key, [0])]
     if len(set(values)) == 1:
-        return (_single(node, "shift"),)
+        return (_single(node, key),)
     shifts = tuple(values[first] for first in range(0, channels, block))
     if values != [shifts[channel // block] for channel in range(channels)]:
-        raise NotOnVtaError(f"its shift differs within {block} channels, which VTA shifts as one")
-    if max(shifts) > _LARGEST_RIGHT_SHIFT:
-        raise NotOnVtaError(f"its sums are shifted right by {max(shifts)}; VTA shifts by 0 to {_LARGEST_RIGHT_SHIFT}")
+        raise NotOnVtaError(f"its {key} differs within {block} channels, which VTA shifts as one")
     return shifts
 
 

@@ -29,7 +29,7 @@ from hilt.network.timing import layer_ends
 from hilt.schedule import bound_cycles
 from hilt.schedule.chain import Chain, ChainLink
 from hilt.schedule.code import Code
-from hilt.schedule.residual import IDENTITY, RESIDUAL, identity_block
+from hilt.schedule.residual import IDENTITY, RESIDUAL, identity_block, identity_blocks
 from hilt.vta.accelerator import Accelerator
 from hilt.vta.isa import uses_bands, uses_table, uses_window
 from hilt.vta.layout import pack_weights
@@ -181,10 +181,10 @@ class Planner:
         else:
             names["inp"] = f"tensor {layer.data} folded for {layer.node.name}"
             self.lives[names["inp"]].last = self.now
-        if layer.residual:
-            block = identity_block(layer.residual_shift, accelerator)
-            names["identity"] = f"identity of {int(block.max())}"
-            self.constants[names["identity"]] = block
+        if layer.skip is not None:
+            steps = ", ".join(str(1 << shift) for shift in layer.skip.identities)
+            names["identity"] = f"identity of {steps}"
+            self.constants[names["identity"]] = identity_blocks(layer.skip, accelerator)
             names["residual"] = self._read(layer.residual)
         return self._located(code, names | self._written(layer))
 

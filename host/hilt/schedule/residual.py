@@ -5,7 +5,8 @@ multiplied by an identity block of 2^min(r, 6); the rest of r shifts the accumul
 accumulates on top. The residual lies in memory as the output does, so the tile's STOREs give the part of it that
 belongs to the tile. It costs one GEMM micro-op for each output element, and no pass over memory of its own. Each piece
 has a reset of its own, which the accelerator folds into the piece's GEMM: one of the whole tile would be executed.
-A residual may have fewer channel blocks than the output: those behind them add nothing, and take no time.
+A residual may have fewer channel blocks than the output: those behind them add nothing, and take no time. Its blocks
+may be shifted differently, as their weights have scales of their own: each has the identity block of its shift.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _LOOPS = ("iter_out", "iter_in")
 
 
 @dataclass(frozen=True)
-class FewerBlocks:
+class SkipBlocks:
     """The channel blocks of an image that a residual has, those of the output, and the elements of a block's plane."""
 
     given: int
@@ -40,10 +41,31 @@ class FewerBlocks:
 
 @dataclass(frozen=True)
 class Skip:
-    """A layer's residual: its left shift, and its blocks if the output has more."""
+    """A layer's residual.
+
+    Attributes:
+        shift: Its left shift, the largest one if they differ.
+        blocks: Its blocks, if the output has more or if they are shifted differently.
+        by_block: The left shift of each block of the output, if they differ; else empty.
+    """
 
     shift: int
-    fewer: FewerBlocks | None = None
+    blocks: SkipBlocks | None = None
+    by_block: tuple[int, ...] = ()
+
+    @property
+    def identities(self) -> list[int]:
+        """Return the shifts by an identity block, each once."""
+        return sorted({min(shift, _IDENTITY_SHIFT) for shift in self.by_block or (self.shift,)})
+
+    def shift_of(self, block: int) -> int:
+        """Return the left shift of a block of the output."""
+        return self.by_block[block] if self.by_block else self.shift
+
+
+def identity_blocks(skip: Skip, accelerator: Accelerator) -> NDArray[np.int8]:
+    """Return the weight blocks (identities * block, block) of the residual's GEMMs, one behind another."""
+    return np.concatenate([identity_block(shift, accelerator) for shift in skip.identities])
 
 
 def identity_block(shift: int, accelerator: Accelerator) -> NDArray[np.int8]:
@@ -52,21 +74,22 @@ def identity_block(shift: int, accelerator: Accelerator) -> NDArray[np.int8]:
 
 
 def with_residual(code: Code, skip: Skip, accelerator: Accelerator, spare: int = 0) -> Code:
-    """Return `code` with buffers `residual`, packed as the output, and `identity` (`identity_block`).
+    """Return `code` with buffers `residual`, packed as the output, and `identity` (`identity_blocks`).
 
     It leaves `spare` elements of the input buffer. `code` is a convolution's with a bias. Raises Rejected if its tiles
     leave no room for a residual on chip.
     """
     tiles = output_tiles(code)
     identity = code.used(MemoryType.WGT)
-    if identity >= accelerator.parameters.wgt_depth:
+    if identity + len(skip.identities) > accelerator.parameters.wgt_depth:
         raise Rejected("wgt_overflow", f"no block of {accelerator.parameters.wgt_depth} is left for the identity")
     sources, size = _places(code, tiles, accelerator.parameters.inp_depth - spare)
     adder = _Adder(code, sources, size, skip)
     for tile in tiles:
         adder.add(tile)
     uops = np.zeros(len(adder.numbers), dtype=UOP)
-    uops["dst"], uops["src"], uops["wgt"] = *np.array(list(adder.numbers)).T, identity
+    uops["dst"], uops["src"], uops["wgt"] = np.array(list(adder.numbers)).T
+    uops["wgt"] += identity
     if len(code.uops) + len(uops) > accelerator.uop_depth:
         needed = len(code.uops) + len(uops)
         raise Rejected("uop_overflow", f"{needed} micro-ops with the residual's, of {accelerator.uop_depth}")
@@ -125,6 +148,7 @@ class _Box:
     rows: int
     columns: int
     stride: int
+    shift: int
     is_given: bool = True
 
     @property
@@ -151,23 +175,29 @@ class _Box:
         return load
 
 
-def _boxes(stores: NDArray[np.void], fewer: FewerBlocks | None) -> list[_Box]:
+def _boxes(stores: NDArray[np.void], skip: Skip) -> list[_Box]:
     """Return the parts of a tile that STOREs take; those of blocks that the residual has not got are not given."""
     fields = stores[["sram_base", "dram_base", "y_size", "x_size", "x_stride"]]
-    boxes = [_Box(*store) for store in fields.tolist()]
-    return boxes if fewer is None else [part for box in boxes for part in _split(box, fewer)]
+    boxes = [
+        _Box(place, first, rows, columns, stride, skip.shift) for place, first, rows, columns, stride in fields.tolist()
+    ]
+    return boxes if skip.blocks is None else [part for box in boxes for part in _split(box, skip, skip.blocks)]
 
 
-def _split(box: _Box, fewer: FewerBlocks) -> Iterator[_Box]:
-    """Yield the parts of a box of output that lie in one image, and are given or not, where the residual has them."""
-    columns = min(box.columns, fewer.plane)
+def _split(box: _Box, skip: Skip, own: SkipBlocks) -> Iterator[_Box]:
+    """Yield the parts of a box of output of one image and one shift, given or not, where the residual has them."""
+    columns = min(box.columns, own.plane)
     starts = (box.dram + box.stride * np.arange(box.rows)[:, None] + np.arange(0, box.columns, columns)).reshape(-1)
-    images, blocks = np.divmod(starts // fewer.plane, fewer.blocks)
-    places = (starts - images * (fewer.blocks - fewer.given) * fewer.plane).tolist()
-    for (_, is_given), run in groupby(range(len(starts)), key=lambda row: (images[row], blocks[row] < fewer.given)):
+    images, blocks = (each.tolist() for each in np.divmod(starts // own.plane, own.blocks))
+    places = (starts - np.array(images) * (own.blocks - own.given) * own.plane).tolist()
+
+    def kind(row: int) -> tuple[int, bool, int]:
+        return images[row], blocks[row] < own.given, skip.shift_of(blocks[row])
+
+    for (_, is_given, shift), run in groupby(range(len(starts)), key=kind):
         rows = list(run)
         stride = places[rows[1]] - places[rows[0]] if len(rows) > 1 else 0
-        part = _Box(box.target + rows[0] * columns, places[rows[0]], len(rows), columns, stride, bool(is_given))
+        part = _Box(box.target + rows[0] * columns, places[rows[0]], len(rows), columns, stride, shift, is_given)
         together = stride == columns
         yield replace(part, rows=1, columns=part.elements, stride=0) if together else part
 
@@ -183,12 +213,13 @@ class _Adder:
         self._owners: list[NDArray[np.int64]] = []
         self._done = 0
         self._turn = 0
-        self.numbers: dict[tuple[int, int], int] = {}
-        """Micro-ops by where they add to and where the residual lies; their numbers follow the code's own."""
+        self._identities = {shift: number for number, shift in enumerate(skip.identities)}
+        self.numbers: dict[tuple[int, int, int], int] = {}
+        """Micro-ops by where they add to, where the residual lies, and the identity; they follow the code's."""
 
     def add(self, tile: OutputTile) -> None:
         """Write the code up to a tile's reset, and its residual."""
-        boxes = _boxes(self._code.records[tile.stores], self._skip.fewer)
+        boxes = _boxes(self._code.records[tile.stores], self._skip)
         pieces = [piece for box in boxes for piece in (box.pieces(self._size) if box.is_given else [box])]
         given = sum(piece.is_given for piece in pieces)
         apart = given > 0 and len(pieces) > 1
@@ -196,34 +227,32 @@ class _Adder:
         self._done = tile.reset + 1
         for piece in pieces:
             source = self._sources[self._turn % len(self._sources)]
+            number = self._number(piece, source)
             if apart:
-                self._emit(_gemm(self._number(piece.target, source), piece.elements, reset=1), -1)
+                self._emit(_gemm(number, piece.elements, reset=1), -1)
             if piece.is_given:
                 self._turn += 1
                 self._emit(piece.load(source), self._names.index(RESIDUAL))
-                self._emit(_gemm(self._number(piece.target, source), piece.elements, src_factor_in=1), -1)
-        if given and self._skip.shift > _IDENTITY_SHIFT:
-            self._emit(self._left_shift(tile), -1)
+                self._emit(_gemm(number, piece.elements, src_factor_in=1), -1)
+                if self._skip.by_block and piece.shift > _IDENTITY_SHIFT:
+                    self._emit(_shifted(_gemm(number, piece.elements, src_factor_in=1), piece.shift), -1)
+        if given and not self._skip.by_block and self._skip.shift > _IDENTITY_SHIFT:
+            self._emit(_shifted(np.array([self._code.records[tile.reset]]), self._skip.shift), -1)
 
     def code(self, identity: int, uops: NDArray[np.void]) -> Code:
         """Return the whole, with the identity block loaded to weight element `identity`."""
         self._copy(len(self._code.records))
-        records = np.concatenate([_load_identity(identity), *self._pieces])
+        records = np.concatenate([_load_identities(identity, len(self._identities)), *self._pieces])
         owners = np.concatenate([np.array([self._names.index(IDENTITY)]), *self._owners])
         all_uops = np.concatenate((self._code.uops, uops))
         loads_uops = (records["opcode"] == Opcode.LOAD) & (records["memory_type"] == MemoryType.UOP)
         records["x_size"][loads_uops] = len(all_uops)
         return Code(records, owners, self._names, all_uops)
 
-    def _number(self, target: int, source: int) -> int:
-        """Return the micro-op that adds a residual at `source` to accumulators from `target` on."""
-        return len(self._code.uops) + self.numbers.setdefault((target, source), len(self.numbers))
-
-    def _left_shift(self, tile: OutputTile) -> NDArray[np.void]:
-        shift = np.array([self._code.records[tile.reset]])
-        shift["opcode"], shift["reset"], shift["alu_opcode"], shift["use_imm"] = Opcode.ALU, 0, AluOpcode.SHR, 1
-        shift["imm"] = _IDENTITY_SHIFT - self._skip.shift
-        return shift
+    def _number(self, piece: _Box, source: int) -> int:
+        """Return the micro-op that adds a piece of the residual at `source` to its accumulators."""
+        place = (piece.target, source, self._identities[min(piece.shift, _IDENTITY_SHIFT)])
+        return len(self._code.uops) + self.numbers.setdefault(place, len(self.numbers))
 
     def _copy(self, end: int) -> None:
         self._pieces.append(self._code.records[self._done : end])
@@ -244,8 +273,15 @@ def _gemm(number: int, elements: int, **more: int) -> NDArray[np.void]:
     return gemm
 
 
-def _load_identity(place: int) -> NDArray[np.void]:
+def _shifted(over: NDArray[np.void], shift: int) -> NDArray[np.void]:
+    """Return the ALU instruction that shifts accumulators left by the rest of `shift`: those that a GEMM goes over."""
+    over["opcode"], over["reset"], over["alu_opcode"], over["use_imm"] = Opcode.ALU, 0, AluOpcode.SHR, 1
+    over["imm"] = _IDENTITY_SHIFT - shift
+    return over
+
+
+def _load_identities(place: int, count: int) -> NDArray[np.void]:
     load = np.zeros(1, dtype=INSTRUCTION)
     load["opcode"], load["memory_type"], load["sram_base"] = Opcode.LOAD, MemoryType.WGT, place
-    load["y_size"] = load["x_size"] = 1
+    load["y_size"], load["x_size"] = 1, count
     return load

@@ -53,7 +53,7 @@ class Builder:
         stride: int = 1,
         groups: int = 1,
         residual: str = "",
-        residual_shift: int = 5,
+        residual_shift: int | list[int] = 5,
         dilation: int = 1,
         **attributes: Any,
     ) -> str:
@@ -78,7 +78,7 @@ class Builder:
         names = [data, f"{name}.w", f"{name}.b"]
         if residual:
             names.append(residual)
-            values["residual_shift"] = [residual_shift]
+            values["residual_shift"] = residual_shift if isinstance(residual_shift, list) else [residual_shift]
         shape = (images, channels, (height - 1) // stride + 1, (width - 1) // stride + 1)
         return self.add_node(name, "conv2d", names, shape, {**values, **attributes})
 

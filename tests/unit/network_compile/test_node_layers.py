@@ -208,8 +208,8 @@ REFUSED: dict[str, tuple[str, dict[str, Any], dict[str, tuple[int, ...]], dict[s
     "its residual is shifted left by 99": (
         "conv2d", {**WINDOW, "residual_shift": [99]}, {"x": X, "y": Y, "r": Y}, KERNEL,
     ),
-    "its residual_shift differs between": (
-        "conv2d", {**WINDOW, "residual_shift": [1, 2]}, {"x": X, "y": Y, "r": Y}, KERNEL,
+    "its residual_shift differs within 16 channels": (
+        "conv2d", {**WINDOW, "residual_shift": [1] * 15 + [2] * 17}, {"x": X, "y": Y, "r": Y}, KERNEL,
     ),
     "its shift differs within 16 channels": (
         "conv2d", {**WINDOW, "shift": [3] * 15 + [4] * 17}, {"x": X, "y": Y}, KERNEL,

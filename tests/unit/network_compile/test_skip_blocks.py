@@ -25,7 +25,7 @@ from hilt.network.verify import compare, inside_of
 from hilt.schedule import Rejected, space_for
 from hilt.schedule.code import Code
 from hilt.schedule.fused import alone
-from hilt.schedule.residual import IDENTITY, RESIDUAL, identity_block
+from hilt.schedule.residual import IDENTITY, RESIDUAL, identity_blocks
 from hilt.simulator.build import build
 from hilt.simulator.device import DeviceStatus
 from hilt.simulator.program_run import run_program
@@ -233,7 +233,7 @@ def test_one_pad_to_the_end_of_the_block_is_for_all_readers() -> None:
 
 
 def test_a_layer_that_the_processor_runs_gets_its_pad_back() -> None:
-    """VTA shifts a tile's residual as one."""
+    """VTA shifts a block of the residual as one."""
     graph = of_a_layer(16, 32, residual_shift=5)
     node = graph.nodes[2]
     mixed = replace(node, attributes={**node.attributes, "residual_shift": [5] * 24 + [4] * 24})
@@ -295,6 +295,45 @@ def test_whatever_the_schedule(aim: str, images: int, residual_shift: int) -> No
     assert len({several for several, _ in tiles}) == 1 + (images > accelerator.parameters.batch), tiles
 
 
+@pytest.mark.parametrize("shifts", [(2, 5, 5, 3), (9, 4, 6, 12), (0, 1, 2, 3)])
+@pytest.mark.parametrize(
+    ("aim", "images", "given"), [("1x16", 1, 4), ("1x16", 3, 2), ("1x8, small", 2, 3), ("4x8", 9, 4)]
+)
+def test_each_block_is_shifted_by_its_own(aim: str, images: int, given: int, shifts: tuple[int, ...]) -> None:
+    """Blocks have identities of their own, and those of more than 2^6 a shift; some may not be given."""
+    accelerator = TARGETS[aim].accelerator
+    block = accelerator.parameters.block
+    builder = Builder((images, block, 6, 4), 3)
+    whole = builder.conv("x", given * block, 1)
+    if given < 4:
+        whole = padded(builder, whole, (4 - given) * block)
+    own = [shift for shift in shifts for _ in range(block)]
+    made = builder.conv("x", 4 * block, 1, residual=whole, residual_shift=own, shift=[6 + each // 4 for each in own])
+    graph = with_given_blocks(builder.graph(made), block)
+    layer = layer_of(graph, graph.nodes[-1], accelerator)
+    assert isinstance(layer, VtaLayer) and layer.residual_shifts == shifts
+    ran, space = 0, space_for(layer.workload, accelerator)
+    for index in np.random.default_rng(2).permutation(len(space)).tolist():
+        try:
+            code = layer_code(layer, space.knobs_at(index), accelerator)
+        except Rejected:
+            continue
+        _run(graph, layer, code, accelerator)
+        ran += 1
+        if ran == _PROGRAMS:
+            break
+    assert ran == _PROGRAMS
+
+
+def test_a_network_whose_blocks_are_shifted_by_their_own_runs_on_vta() -> None:
+    builder = Builder((1, 16, 7, 6), 3)
+    first = builder.conv("x", 40)
+    own = [2] * 16 + [7] * 16 + [4] * 8
+    made = builder.conv(first, 40, residual=first, residual_shift=own, shift=[8] * 32 + [9] * 8)
+    compiled = ran(builder.graph(made), TARGETS["1x16"])
+    assert all(each["where"] == "vta" for each in compiled.manifest["placements"])
+
+
 def _loaded(code: Code) -> int:
     """Return the elements of the residual that a layer's LOADs bring."""
     loads = code.records[(code.records["opcode"] == Opcode.LOAD) & (code.buffers == code.names.index(RESIDUAL))]
@@ -313,7 +352,8 @@ def _run(graph: Graph, layer: VtaLayer, code: Code, accelerator: Accelerator) ->
 
     read: dict[str, NDArray[Any]] = {buffer: packed(name) for buffer, name in layer.reads.items()}
     read |= {"wgt": pack_weights(layer.weights, accelerator.parameters)} | bias_constants(layer, code, accelerator)
-    read[IDENTITY] = identity_block(layer.residual_shift, accelerator)
+    assert layer.skip is not None
+    read[IDENTITY] = identity_blocks(layer.skip, accelerator)
     shape = packing.shape(graph.tensors[layer.output].shape)
     sizes = {buffer: array.nbytes for buffer, array in read.items()} | {"out": int(np.prod(shape))}
     program = alone(code, sizes, accelerator)
