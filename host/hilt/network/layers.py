@@ -107,14 +107,6 @@ def _layer(
     shifts = _by_channel(node, "shift", len(weights), block)
     if len(shifts) > 1 and max(shifts) > _LARGEST_RIGHT_SHIFT:
         raise NotOnVtaError(f"its sums are shifted right by {max(shifts)}; VTA shifts by 0 to {_LARGEST_RIGHT_SHIFT}")
-    residual = residual_of(node)
-    residual_shifts = _by_channel(node, "residual_shift", len(weights), block) if residual else (0,)
-    residual_shift = max(residual_shifts)
-    residual_blocks = _residual_blocks(graph.tensors[residual], output, block) if residual else None
-    if residual_shift > LARGEST_SHIFT:
-        raise NotOnVtaError(
-            f"its residual is shifted left by {residual_shift}; hilt's VTA code reaches {LARGEST_SHIFT}"
-        )
     name = node.inputs[2] if len(node.inputs) > 2 else ""
     bias = graph.constants[name] if name else np.zeros(len(weights), dtype=np.int32)
     batch, channels, height, width = images
@@ -139,9 +131,26 @@ def _layer(
     )
     merged = _merged(weights, groups, workload.block_groups(block))
     halved = _halved(bias, np.repeat(shifts, block)[: len(bias)] if len(shifts) > 1 else shifts[0])
-    several, skips = (each if len(each) > 1 else () for each in (shifts, residual_shifts))
-    made = VtaLayer(node, workload, merged, halved, node.inputs[0], output.name, residual, residual_shift)
-    return replace(made, residual_blocks=residual_blocks, residual_shifts=skips, shifts=several)
+    several = shifts if len(shifts) > 1 else ()
+    layer = VtaLayer(node, workload, merged, halved, node.inputs[0], output.name, shifts=several)
+    return _with_residual(graph, layer, output, block)
+
+
+def _with_residual(graph: Graph, layer: VtaLayer, output: Tensor, block: int) -> VtaLayer:
+    """Return a layer with its node's residual, if that has one."""
+    residual = residual_of(layer.node)
+    if not residual:
+        return layer
+    shifts = _by_channel(layer.node, "residual_shift", output.shape[1], block)
+    if max(shifts) > LARGEST_SHIFT:
+        raise NotOnVtaError(f"its residual is shifted left by {max(shifts)}; hilt's VTA code reaches {LARGEST_SHIFT}")
+    return replace(
+        layer,
+        residual=residual,
+        residual_shift=max(shifts),
+        residual_blocks=_residual_blocks(graph.tensors[residual], output, block),
+        residual_shifts=shifts if len(shifts) > 1 else (),
+    )
 
 
 def _residual_blocks(residual: Tensor, output: Tensor, block: int) -> tuple[int, int] | None:

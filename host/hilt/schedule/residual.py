@@ -226,18 +226,23 @@ class _Adder:
         self._copy(tile.reset + (not apart))
         self._done = tile.reset + 1
         for piece in pieces:
-            source = self._sources[self._turn % len(self._sources)]
-            number = self._number(piece, source)
-            if apart:
-                self._emit(_gemm(number, piece.elements, reset=1), -1)
-            if piece.is_given:
-                self._turn += 1
-                self._emit(piece.load(source), self._names.index(RESIDUAL))
-                self._emit(_gemm(number, piece.elements, src_factor_in=1), -1)
-                if self._skip.by_block and piece.shift > _IDENTITY_SHIFT:
-                    self._emit(_shifted(_gemm(number, piece.elements, src_factor_in=1), piece.shift), -1)
+            self._add_piece(piece, apart=apart)
         if given and not self._skip.by_block and self._skip.shift > _IDENTITY_SHIFT:
             self._emit(_shifted(np.array([self._code.records[tile.reset]]), self._skip.shift), -1)
+
+    def _add_piece(self, piece: _Box, *, apart: bool) -> None:
+        """Reset a piece's accumulators if they are apart, and add its part of the residual if it is given."""
+        source = self._sources[self._turn % len(self._sources)]
+        number = self._number(piece, source)
+        if apart:
+            self._emit(_gemm(number, piece.elements, reset=1), -1)
+        if not piece.is_given:
+            return
+        self._turn += 1
+        self._emit(piece.load(source), self._names.index(RESIDUAL))
+        self._emit(_gemm(number, piece.elements, src_factor_in=1), -1)
+        if self._skip.by_block and piece.shift > _IDENTITY_SHIFT:
+            self._emit(_shifted(_gemm(number, piece.elements, src_factor_in=1), piece.shift), -1)
 
     def code(self, identity: int, uops: NDArray[np.void]) -> Code:
         """Return the whole, with the identity block loaded to weight element `identity`."""

@@ -31,6 +31,7 @@ PLAIN: Any = Quantisation(
     False,
     False,
     0,
+    0,
     (),
     (),
     (),  # type: ignore[arg-type]
@@ -41,6 +42,7 @@ FULL = replace(
     equalised=True,
     centred=True,
     bordered=3,
+    channel_block=0,
     kept=(KeptNode("head", "Gemm", 1_500_000, 0.0012), KeptNode("tail", "Conv", 500_000, 0.0003)),
     notes=("a note", "another"),
 )
@@ -77,7 +79,7 @@ def test_without_options_all_layers_are_quantised_and_the_scales_are_searched(be
     assert bench.run() == Exit.OK
     assert {name: value for name, value in bench.asked.items() if name != "counting"} == {
         **{"model": Path("m.onnx"), "calibration": Path("d.npz"), "labels": "", "shapes": {}, "values": {}},
-        **{"channel_block": 0, "search": True, "kept": [], "least_decibels": None, "borders": None, "images": None},
+        **{"channel_block": None, "search": True, "kept": [], "least_decibels": None, "borders": None, "images": None},
     }
     assert bench.written == [bench.output]
 

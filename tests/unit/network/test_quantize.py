@@ -288,6 +288,32 @@ def test_scales_by_channel_block() -> None:
         onnx.checker.check_model(to_model(result.model), full_check=True)
 
 
+def two_kinds_of_weights(large: float) -> Any:
+    """Return a layer, half of whose channels have many small weights, the other half a large one for a small input."""
+    weights = normal(64, 64, 3, 3) / 24
+    weights[:32] = 0
+    weights[:32, 0, 1, 1] = large
+    return model_of([helper.make_node("Conv", ["x", "w"], ["y"])], {"x": (1, 64, 8, 8)}, {"w": weights})
+
+
+def of_a_small_first_channel() -> list[Array]:
+    samples = [normal(1, 64, 8, 8) for _ in range(16)]
+    for sample in samples:
+        sample[:, 0] /= 4
+    return samples
+
+
+def test_blocks_have_scales_of_their_own_where_the_network_has_few_decibels_else() -> None:
+    samples = Calibration(tuple({"x": each} for each in of_a_small_first_channel()))
+    few, enough = canonical(two_kinds_of_weights(4.0)), canonical(two_kinds_of_weights(0.2))
+    alike = quantise(few, samples, channel_block=0)
+    apart = quantise(few, samples)
+    assert (alike.channel_block, apart.channel_block) == (0, 32)
+    assert alike.costs.decibels < 15 and apart.costs.decibels > 25
+    assert quantise(enough, samples).channel_block == 0
+    assert_agrees(apart)
+
+
 def test_a_convolution_with_unequal_strides_transposed_runs_as_a_layer_of_phases() -> None:
     node = helper.make_node("ConvTranspose", ["x", "w", "b"], ["y"], strides=[2, 3], pads=[1, 0, 0, 1], group=2)
     result = quantised(model_of([node], {"x": (1, 4, 5, 5)}, {"w": normal(4, 3, 3, 3), "b": normal(6)}))

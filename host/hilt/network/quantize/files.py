@@ -30,7 +30,7 @@ def quantise_file(
     labels: str = "",
     shapes: Mapping[str, Sequence[int]] | None = None,
     values: Mapping[str, float] | None = None,
-    channel_block: int = 0,
+    channel_block: int | None = None,
     search: bool = True,
     kept: Collection[str] = (),
     least_decibels: float | None = None,
@@ -46,7 +46,7 @@ def quantise_file(
         labels: The name of the array of classes in it; empty for none.
         shapes: Shapes of open inputs; those that are not given follow from the calibration data.
         values: Inputs that become constants.
-        channel_block: Output channels that share a weight scale; 0 for one scale a layer.
+        channel_block: As quantise's.
         search: Improve the scales by their effect on the outputs.
         kept: Nodes that stay in float on the processor.
         least_decibels: Keep as few further layers in float as bring each output to so many decibels.

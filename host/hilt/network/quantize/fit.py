@@ -28,14 +28,19 @@ _MOST_ROUNDING_LOSS = 0.2
 _LEAST_EQUALISING_GAIN = 0.1
 """Decibels that equalising must bring, since it changes the weights."""
 _ENOUGH_DECIBELS = 20.0
-"""A start below so many is tried with borders, too: they take VTA longer, by 0.7 % on ResNet-18, 19 % on MobileNet."""
+"""A start below so many is tried with weight scales by blocks of channels, and with borders: both take VTA longer,
+blocks by 4 % on a hand model of MobileNet's kind, borders by 0.7 % on ResNet-18, 19 % on MobileNet."""
+SHARED_BLOCK = 32
+"""Channels of such a block: those of the widest accelerators' blocks that hilt ships, or a multiple of the others'."""
+_LEAST_BLOCK_GAIN = 0.5
+"""Decibels that blocks must bring."""
 _LEAST_BORDER_GAIN = 0.1
 """Decibels that borders must bring, on samples that the search does not decide on."""
 _REFINED_MACS, _MOST_REFINED = 1e8, 2
 """Starts that are refined: as many as make so many multiply-accumulates an inference together, two at most."""
-_STARTS = 1 + len(RULES) + 4 * len(WEIGHTS_SHARES)
-"""Starts that are tried at most: the graph, equalised by each rule, and two of these centred in each way, and with
-borders."""
+_STARTS = 4 + len(RULES) + 4 * len(WEIGHTS_SHARES)
+"""Starts that are tried at most: the graph, equalised by each rule, two of these centred in each way, and with borders,
+and three in blocks."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,7 @@ class Fitted:
         equalised: Tells whether channels were equalised.
         centred: Tells whether tensors were centred.
         kept: The nodes that stay in float.
+        channel_block: Output channels that share a weight scale; 0: one scale a layer.
     """
 
     graph: OnnxGraph
@@ -57,6 +63,7 @@ class Fitted:
     equalised: bool
     centred: bool
     kept: tuple[str, ...]
+    channel_block: int
 
 
 @dataclass(frozen=True)
@@ -86,7 +93,7 @@ def fit(
     graph: OnnxGraph,
     samples: HeldOut,
     *,
-    channel_block: int,
+    channel_block: int | None,
     search: bool,
     kept: Collection[str] = (),
     least_decibels: float | None = None,
@@ -98,7 +105,8 @@ def fit(
     Args:
         graph: The graph.
         samples: The calibration data by its use.
-        channel_block: Output channels that share a weight scale; 0 for one scale a layer.
+        channel_block: Output channels that share a weight scale; 0 for one scale a layer; None for blocks where the
+            network has few decibels else.
         search: Improve the scales by their effect at the end of the int8 part.
         kept: Nodes that stay in float.
         least_decibels: Keep as few further layers in float as bring each output to so many; None for no further ones.
@@ -110,26 +118,25 @@ def fit(
     """
     advance, starts = _Rounds(counting("quantising", "steps")), counting("fitting scales", "starts")
     refining = _Refining(samples, search, advance, _Rounds(counting("rounding weights", "layers")))
-    candidates = _Candidates(graph, samples, channel_block, kept, starts)
+    candidates = _Candidates(graph, samples, channel_block or 0, kept, starts)
     best = refining.best_of(candidates.best())
-    few = best.candidate.decibels < max(_ENOUGH_DECIBELS, least_decibels or 0.0)
-    if borders or (borders is None and few):
+    enough = max(_ENOUGH_DECIBELS, least_decibels or 0.0)
+    if channel_block is None and best.candidate.decibels < enough:
+        best, candidates = _with_blocks_if_better(best, candidates, refining)
+    if borders or (borders is None and best.candidate.decibels < enough):
         best = _with_borders_if_better(best, candidates, refining, asked=bool(borders))
     if least_decibels is not None:
-        changed = best.candidate.start.graph
         advance.begin()
         chosen = choose_kept(
-            changed, graph, samples, least_decibels, kept=kept, channel_block=channel_block, on_step=advance
-        )
+            best.candidate.start.graph, graph, samples, least_decibels,
+            kept=kept, channel_block=candidates.channel_block, on_step=advance,
+        )  # fmt: skip
         if chosen:
             kept = (*kept, *chosen)
-            candidates = _Candidates(graph, samples, channel_block, kept, starts)
-            found = candidates.best()
-            bordered = candidates.bordered() if best.candidate.bordered else []
-            best = refining.best_of([*(bordered or found), candidates.again(best.candidate)])
+            best = _with_floats(best, _Candidates(graph, samples, candidates.channel_block, kept, starts), refining)
     start = best.candidate.start
     changes = best.candidate.equalised, best.candidate.centred
-    return Fitted(start.graph, start.regions, best.scales, *changes, tuple(kept))
+    return Fitted(start.graph, start.regions, best.scales, *changes, tuple(kept), candidates.channel_block)
 
 
 @dataclass(frozen=True)
@@ -189,6 +196,25 @@ class _Refining:
         return best
 
 
+def _with_floats(best: _Refined, candidates: _Candidates, refining: _Refining) -> _Refined:
+    """Return the best candidate with more nodes in float, in the form of the one that chose them or in another."""
+    found = candidates.best()
+    bordered = candidates.bordered() if best.candidate.bordered else []
+    return refining.best_of([*(bordered or found), candidates.again(best.candidate)])
+
+
+def _with_blocks_if_better(
+    best: _Refined, candidates: _Candidates, refining: _Refining
+) -> tuple[_Refined, _Candidates]:
+    """Return the best candidate with weight scales by blocks of channels, if that brings enough, else the best one."""
+    start = best.candidate.start
+    if all(len(start.graph.constants[layer.node.inputs[1]]) <= SHARED_BLOCK for layer in start.regions.layers):
+        return best, candidates
+    blocked = candidates.in_blocks(SHARED_BLOCK)
+    refined = refining.refined(blocked.again(best.candidate))
+    return (refined, blocked) if refined.decibels > best.decibels + _LEAST_BLOCK_GAIN else (best, candidates)
+
+
 def _with_borders_if_better(best: _Refined, candidates: _Candidates, refining: _Refining, *, asked: bool) -> _Refined:
     """Return the best candidate with borders, if there is one and it is `asked` for or brings enough."""
     bordered = candidates.bordered()
@@ -226,7 +252,7 @@ class _Candidates:
         advance: Callable[[int, int], None],
     ) -> None:
         """Count starts with `advance`."""
-        self._graph, self._samples, self._channel_block, self._kept = graph, samples, channel_block, kept
+        self.graph, self._samples, self.channel_block, self._kept = graph, samples, channel_block, kept
         regions = find_regions(graph)
         self._ends = regions.ends
         macs = sum(layer_macs(graph, layer) for layer in regions.layers)
@@ -237,11 +263,18 @@ class _Candidates:
 
     def best(self) -> list[_Candidate]:
         """Return the best of the graph as it is, equalised, and each of the two with centred tensors: a few."""
-        plain = self._made(self._graph)
+        plain = self._made(self.graph)
         equalised = self._best_of(self._equalised(plain.start))
         self._forms = (plain, *equalised[:1])
         centred = (made for each in self._forms for made in self._centred(each))
         return self._best_of(chain((plain, *equalised), centred))
+
+    def in_blocks(self, channel_block: int) -> _Candidates:
+        """Return candidates of the forms that `best` found, with weight scales by blocks of channels."""
+        made = _Candidates(self.graph, self._samples, channel_block, self._kept, self._advance)
+        made._search, made._done = self._search, self._done
+        made._forms = tuple(made.again(each) for each in self._forms)
+        return made
 
     def bordered(self) -> list[_Candidate]:
         """Return the best of the forms that `best` found with the inputs of padded convolutions centred, too."""
@@ -290,8 +323,8 @@ class _Candidates:
         """
         regions = find_regions(graph, self._kept)
         statistics = observe(graph, regions.tensors, spread(self._samples.fitted, _OBSERVED_SAMPLES))
-        scales = initial_scales(graph, regions, statistics, self._channel_block)
-        search = ScaleSearch(graph, regions, scales, self._samples, self._graph, self._ends, self._search)
+        scales = initial_scales(graph, regions, statistics, self.channel_block)
+        search = ScaleSearch(graph, regions, scales, self._samples, self.graph, self._ends, self._search)
         self._search = self._search or search
         level = search.measure(scales)
         corrected = replace(scales, biases=corrected_biases(graph, regions, scales, statistics))

@@ -106,6 +106,7 @@ class Quantisation:
         equalised: Tells whether channels were equalised.
         centred: Tells whether tensors were centred.
         bordered: How many layers read a constant around their data, in place of zeros.
+        channel_block: Output channels that share a weight scale; 0: one scale a layer.
         kept: The nodes that stay in float.
         notes: Further facts, a line each.
         samples: Inputs by which the written file is checked.
@@ -119,6 +120,7 @@ class Quantisation:
     equalised: bool
     centred: bool
     bordered: int
+    channel_block: int
     kept: tuple[KeptNode, ...]
     notes: tuple[str, ...]
     samples: tuple[Feeds, ...]
@@ -128,7 +130,7 @@ def quantise(
     graph: OnnxGraph,
     calibration: Calibration,
     *,
-    channel_block: int = 0,
+    channel_block: int | None = None,
     search: bool = True,
     kept: Collection[str] = (),
     least_decibels: float | None = None,
@@ -141,7 +143,8 @@ def quantise(
     Args:
         graph: The graph, as `canonicalise` leaves it.
         calibration: Samples, and labels if accuracy is asked for.
-        channel_block: Output channels that share a weight scale; 0 for one scale a layer.
+        channel_block: Output channels that share a weight scale; 0 for one scale a layer; None for blocks where
+            decibels are few else.
         search: Improve the scales by their effect on the outputs.
         kept: Nodes that stay in float on the processor.
         least_decibels: Keep as few further layers in float as bring each output to so many decibels.
@@ -194,7 +197,8 @@ def _measured(
     bordered = sum(node.op == "pad" and node.attributes.get("value", 0) != 0 for node in integers.nodes)
     return Quantisation(
         model=model, graph=integers, costs=costs, agreement=agreement, accuracy=accuracy, equalised=fitted.equalised,
-        centred=fitted.centred, bordered=bordered, kept=in_float, notes=(*notes, *said), samples=compared,
+        centred=fitted.centred, bordered=bordered, channel_block=fitted.channel_block, kept=in_float,
+        notes=(*notes, *said), samples=compared,
     )  # fmt: skip
 
 
