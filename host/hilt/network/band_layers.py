@@ -9,6 +9,7 @@ from hilt.network.bands import Bands, band_rows
 from hilt.network.graph import Graph, Node
 from hilt.network.layers import NotOnVtaError, TiledLayer, VtaLayer, layer_of
 from hilt.network.lower_interpolate import Interpolation
+from hilt.network.lower_slopes import Slopes
 from hilt.network.lower_upsample import Upsampling
 from hilt.network.pool_tiles import PoolingLayer
 from hilt.network.product_tiles import Product
@@ -40,6 +41,8 @@ def in_bands(layer: VtaLayer | TiledLayer, made: tuple[int, int], lanes: int) ->
         return _convolution(layer, lanes)
     if isinstance(layer.work, Product):
         return replace(layer, work=_product(layer.work, *made, lanes))
+    if isinstance(layer.work, Slopes):
+        return replace(layer, work=replace(layer.work, pixels=layer.work.pixels // made[0] * band_rows(made[0], lanes)))
     if isinstance(layer.work, Upsampling):
         return replace(layer, work=_upsampling(layer.work, made[0], lanes))
     if isinstance(layer.work, Interpolation):

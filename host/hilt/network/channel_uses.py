@@ -10,7 +10,7 @@ from hilt.network.graph import Graph, Node
 FOLLOWERS = ("max_pool", "average_pool", "global_average_pool", "upsample", "table", "pad")
 """Operators that compute each channel by itself; a depthwise convolution is another."""
 MOVERS = ("concat", "slice", "reshape", "transpose")
-ON_VTA = ("conv2d", "add", "multiply", *FOLLOWERS)
+ON_VTA = ("conv2d", "add", "multiply", "prelu", *FOLLOWERS)
 """Operators of images that VTA may run: their data is selected by VTA, too."""
 
 

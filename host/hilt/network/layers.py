@@ -7,6 +7,7 @@ the bias.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -25,12 +26,14 @@ from hilt.network.layer_forms import outputs_beside as outputs_beside
 from hilt.network.layer_forms import with_taps as with_taps
 from hilt.network.lower_gate import added_input, added_passes
 from hilt.network.lower_interpolate import Interpolation
+from hilt.network.lower_slopes import Slopes
 from hilt.network.lower_tiles import has_schedule
 from hilt.network.lower_upsample import Upsampling
 from hilt.network.pool_tiles import Averaging, PoolingLayer
 from hilt.network.product_tiles import Product
 from hilt.network.skip_blocks import residual_of
-from hilt.network.tile_writer import ADDED, DATA, FACTOR, WINDOWS
+from hilt.network.slopes import LOWERING_INPUT, NoProductsError, Products, products_of_factors, products_of_table
+from hilt.network.tile_writer import ADDED, DATA, FACTOR, SLOPES, WINDOWS
 from hilt.schedule import Conv2d, WorkloadError
 from hilt.schedule.border import border_of
 from hilt.schedule.residual import LARGEST_SHIFT
@@ -286,6 +289,38 @@ def _pooling(graph: Graph, node: Node, accelerator: Accelerator, averaging: Aver
     )
 
 
+def _prelu(graph: Graph, node: Node, accelerator: Accelerator) -> TiledLayer:
+    try:
+        products = products_of_factors(graph.constants[node.inputs[1]], int(node.attributes["left"]))
+    except NoProductsError as error:
+        raise NotOnVtaError(str(error)) from error
+    return _one_product(graph, node, products, accelerator)
+
+
+def _one_product(graph: Graph, node: Node, products: Products, accelerator: Accelerator) -> TiledLayer:
+    """Return one of two products of each element, by factors of its channel."""
+    images, channels, height, width = _feature_map(graph.tensors[node.inputs[0]])
+    parameters = accelerator.parameters
+    deep = blocks(channels, parameters.block)
+    planes = blocks(images, parameters.batch) * deep
+    mixed = products.mixed(parameters.block)
+    work = Slopes(planes, height * width, deep, products.shifts, products.clips, mixed)
+    constants = {SLOPES: products.weight_blocks(parameters.block)}
+    if mixed:
+        constants[ADDED] = added_input(LOWERING_INPUT, accelerator)
+    return TiledLayer(node, work, {DATA: node.inputs[0]}, node.outputs[0], constants=constants)
+
+
+def _table(graph: Graph, node: Node, accelerator: Accelerator) -> TiledLayer:
+    """Return a copy of the tensor by way of the table; without a table one of two products, if it is so."""
+    entries = graph.constants[node.inputs[1]]
+    if not accelerator.table and entries.dtype == np.int8:
+        channels = _feature_map(graph.tensors[node.inputs[0]])[1]
+        with suppress(NoProductsError):
+            return _one_product(graph, node, products_of_table(entries, channels), accelerator)
+    return _copy_by_table(graph, node, accelerator)
+
+
 def _copy_by_table(graph: Graph, node: Node, accelerator: Accelerator) -> TiledLayer:
     """Return a copy of the tensor by way of the table."""
     entries = table_of(graph, node, accelerator)
@@ -339,7 +374,8 @@ _FORMS: dict[str, Callable[[Graph, Node, Accelerator], VtaLayer | TiledLayer]] =
     "dense": _dense,
     "add": _add,
     "multiply": _multiply,
-    "table": _copy_by_table,
+    "prelu": _prelu,
+    "table": _table,
     "upsample": _upsample,
     "interpolate": _interpolate,
     "depth_to_space": _depth_to_space,

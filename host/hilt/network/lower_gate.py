@@ -51,7 +51,7 @@ class GateWriter(ProductWriter):
     constant = UNITS
 
     def __init__(self, product: Product, factors: int, pixels: int, accelerator: Accelerator) -> None:
-        parameters = accelerator.parameters
+        self.product, parameters = product, accelerator.parameters
         self._block = self.constant_blocks = parameters.block
         self._group = max(1, min(product.factors, parameters.acc_depth // _ROWS_SHARE // self._block))
         """Elements of the gate whose rows are made at once."""

@@ -13,6 +13,7 @@ class MulWriter(ProductWriter):
 
     def __init__(self, product: Product, factors: int, pixels: int, accelerator: Accelerator) -> None:
         super().__init__(product, factors, pixels, accelerator, beside=factors, accumulators=factors)
+        self.product = product
 
     def write_micro_ops(self) -> None:
         """Write, for each place of a tile, the copy of the data, the copy of the factor, and the product."""

@@ -11,6 +11,7 @@ from hilt.network.lower_interpolate import Interpolation, InterpolationWriter, i
 from hilt.network.lower_max_pool import MaxPoolWriter
 from hilt.network.lower_max_pool_in_place import InPlaceMaxPoolWriter
 from hilt.network.lower_product import MulWriter
+from hilt.network.lower_slopes import Slopes, SlopesWriter
 from hilt.network.lower_upsample import UpsampleWriter, Upsampling, upsample_knobs
 from hilt.network.pool_tiles import PoolingLayer, own_position
 from hilt.network.product_tiles import Product, product_knobs
@@ -20,7 +21,7 @@ from hilt.schedule.checks import Rejected
 from hilt.schedule.code import Code
 from hilt.vta.accelerator import Accelerator, IsaRevision
 
-Tiled = PoolingLayer | Product | Upsampling | Interpolation | Depthwise
+Tiled = PoolingLayer | Product | Slopes | Upsampling | Interpolation | Depthwise
 """The work of such a layer."""
 _MOST_ROWS = 32
 
@@ -35,7 +36,7 @@ def tile_knobs(work: Tiled) -> list[dict[str, int]]:
         return upsample_knobs(work)
     if isinstance(work, Interpolation):
         return interpolation_knobs(work)
-    if isinstance(work, Product):
+    if isinstance(work, Product | Slopes):
         return product_knobs(work)
     rows = [{"rows": rows} for rows in range(1, min(work.out[0], _MOST_ROWS) + 1)]
     if isinstance(work, PoolingLayer) and work.averaging is None:
@@ -71,6 +72,8 @@ def _writer(work: Tiled, knobs: Mapping[str, int], accelerator: Accelerator) -> 
     if isinstance(work, Product):
         writer = GateWriter if accelerator.isa is IsaRevision.A else MulWriter
         return writer(work, knobs["factors"], knobs["pixels"], accelerator)
+    if isinstance(work, Slopes):
+        return SlopesWriter(work, knobs["factors"], knobs["pixels"], accelerator)
     if isinstance(work, Depthwise):
         return DepthwiseWriter(work, knobs["rows"], knobs.get("planes", 1), accelerator)
     if work.averaging is None:

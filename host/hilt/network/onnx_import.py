@@ -167,9 +167,8 @@ class _Importer:
             return None
         names = [*found.nodes]
         if found.axis == 1 and 2 <= len(found.perm) < _PACKED_RANK and (factors := factors_of(found.values / scale)):
-            reason = "each of its channels has factors of its own"
             kept = {1: ("factors", factors.steps)}
-            return IntegerNode("prelu", names[-1], [leaf.name], {"left": factors.left}, names, kept, reason)
+            return IntegerNode("prelu", names[-1], [leaf.name], {"left": factors.left}, names, kept)
         entries, reason = int8_steps(found.values, scale), "each of its channels has a table of its own"
         constants = {1: ("table", entries)}
         return IntegerNode("pixel_table", names[-1], [leaf.name], {"axis": found.axis}, names, constants, reason)

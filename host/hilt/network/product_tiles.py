@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from hilt.network.tile_writer import DATA, FIELD, TileWriter
 from hilt.schedule.checks import Rejected
@@ -15,6 +16,16 @@ from hilt.vta.accelerator import Accelerator
 
 _SIZES = (8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096)
 """Elements of the data of a tile, about."""
+
+
+class Planes(Protocol):
+    """Work over packed tensors: each of `factors` factors multiplies `pixels` consecutive elements of the data."""
+
+    @property
+    def factors(self) -> int: ...
+
+    @property
+    def pixels(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -48,7 +59,7 @@ class ProductTile:
     pixels: int
 
 
-def product_knobs(product: Product) -> list[dict[str, int]]:
+def product_knobs(product: Planes) -> list[dict[str, int]]:
     """Return the schedules of a product: elements of the factor of a tile, and of the data for each of these."""
     found = []
     for size in _SIZES:
@@ -83,7 +94,7 @@ class ProductWriter(TileWriter):
 
     def __init__(
         self,
-        product: Product,
+        product: Planes,
         factors: int,
         pixels: int,
         accelerator: Accelerator,
@@ -93,7 +104,7 @@ class ProductWriter(TileWriter):
         accumulators: int = 0,
     ) -> None:
         super().__init__(accelerator)
-        self.product, self.factors, self.pixels = product, factors, pixels
+        self._whole, self.factors, self.pixels = product, factors, pixels
         self._inputs, self._accumulators = inputs, accumulators
         parameters = accelerator.parameters
         self.made = factors * pixels
@@ -119,8 +130,8 @@ class ProductWriter(TileWriter):
 
     def write_tiles(self) -> None:
         """Add the loads, the computation and the store of each tile."""
-        for tile in self._each_tile():
-            first, made = tile.factor * self.product.pixels + tile.pixel, tile.factors * tile.pixels
+        for tile in self.each_tile():
+            first, made = tile.factor * self._whole.pixels + tile.pixel, tile.factors * tile.pixels
             self.load(DATA, self.source(tile.number), first, made)
             self.compute(tile)
             self.store(self.begin(tile.number), first, made)
@@ -129,8 +140,9 @@ class ProductWriter(TileWriter):
         """Add the load of a tile's factor, and its GEMM and ALU instructions."""
         raise NotImplementedError
 
-    def _each_tile(self) -> Iterator[ProductTile]:
-        number, whole = 0, self.product
+    def each_tile(self) -> Iterator[ProductTile]:
+        """Yield the tiles in the order in which they are computed."""
+        number, whole = 0, self._whole
         for factor in range(0, whole.factors, self.factors):
             for pixel in range(0, whole.pixels, self.pixels):
                 factors, pixels = min(self.factors, whole.factors - factor), min(self.pixels, whole.pixels - pixel)

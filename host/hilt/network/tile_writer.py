@@ -22,6 +22,8 @@ UNITS = "units"
 """Weight blocks with a single one each (hilt.network.lower_gate)."""
 WINDOWS = "windows"
 """Weight blocks of window GEMMs (hilt.network.window_tiles)."""
+SLOPES = "slopes"
+"""Weight blocks with factors of channels on the diagonal (hilt.network.lower_slopes)."""
 ADDED = "added"
 """An input of one number that is added to the data of a product (hilt.network.lower_gate)."""
 FIELD = 1 << 14
@@ -30,7 +32,7 @@ _IMMEDIATES = -(1 << 15), (1 << 15) - 1
 """The least and the largest immediate of an ALU instruction."""
 ROWS = "rows"
 """Memory of a layer's own, which it writes and reads."""
-_NAMES = ("uop", IDENTITY, UNITS, WINDOWS, ADDED, DATA, FACTOR, ROWS, OUT)
+_NAMES = ("uop", IDENTITY, UNITS, WINDOWS, SLOPES, ADDED, DATA, FACTOR, ROWS, OUT)
 
 
 class TileWriter:
@@ -109,16 +111,21 @@ class TileWriter:
 
     def round_and_clip(self, uop: int, elements: int, shift: int, clip: tuple[int, int], behind: int = 0) -> None:
         """Shift accumulators right, rounded half up, add `behind`, clip, from the destination of a micro-op on."""
+        self.round(uop, elements, shift, behind)
+        self.clip(uop, elements, clip)
+
+    def round(self, uop: int, elements: int, shift: int, behind: int = 0) -> None:
+        """Shift accumulators right, rounded half up, and add `behind`, from the destination of a micro-op on."""
         whole = (behind << shift) + (1 << shift >> 1)
         at_once = _IMMEDIATES[0] <= whole <= _IMMEDIATES[1]
         steps = [(AluOpcode.ADD, whole if at_once else 1 << shift >> 1), (AluOpcode.SHR, shift)]
         steps += [] if at_once else [(AluOpcode.ADD, behind)]
         idle = {(AluOpcode.ADD, 0), (AluOpcode.SHR, 0)}
-        self.alu_with(
-            [*(step for step in steps if step not in idle), (AluOpcode.MAX, clip[0]), (AluOpcode.MIN, clip[1])],
-            uop,
-            elements,
-        )
+        self.alu_with([step for step in steps if step not in idle], uop, elements)
+
+    def clip(self, uop: int, elements: int, clip: tuple[int, int]) -> None:
+        """Clip accumulators from the destination of a micro-op on."""
+        self.alu_with([(AluOpcode.MAX, clip[0]), (AluOpcode.MIN, clip[1])], uop, elements)
 
     def alu_with(self, steps: Sequence[tuple[AluOpcode, int]], uop: int, elements: int) -> None:
         """Add ALU operations with immediates over accumulators, from the destination of a micro-op on."""

@@ -27,6 +27,7 @@ from hilt.network.quantize.qdq import write_qdq
 from hilt.network.quantize.recurrence import quantise_recurrences
 from hilt.network.quantize.regions import Regions, find_regions
 from hilt.network.quantize.scales import layer_macs
+from hilt.network.quantize.short_slopes import with_short_slopes
 from hilt.network.reference import evaluate, evaluate_node
 from hilt_runtime.operators_recurrent import is_int8
 
@@ -162,6 +163,7 @@ def quantise(
     _require_layers(graph, kept)
     lower_opset(graph)
     samples = hold_out(calibration)
+    short = with_short_slopes(graph)
 
     def made_of(given: OnnxGraph, floats: Collection[str]) -> _Int8Model:
         fitted = fit(
@@ -170,8 +172,8 @@ def quantise(
         )  # fmt: skip
         return _int8_model(fitted, samples)
 
-    made = _by_steps(graph, samples, kept, made_of) if least_decibels is None else None
-    return _measured(graph, made or made_of(graph, kept), calibration, samples, notes, counting)
+    made = _by_steps(short, samples, kept, made_of) if least_decibels is None else None
+    return _measured(graph, made or made_of(short, kept), calibration, samples, notes, counting)
 
 
 def _measured(

@@ -1,0 +1,266 @@
+"""PRelu on VTA: one of two products is its result bit by bit, and other factors stay on the processor."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from hilt.network.core_speed import CORTEX_A9
+from hilt.network.elementwise import int8_steps
+from hilt.network.graph import Graph
+from hilt.network.layers import NotOnVtaError, TiledLayer, layer_of
+from hilt.network.lower_slopes import Slopes
+from hilt.network.lower_tiles import lower_tiles, tile_knobs
+from hilt.network.processor import ProcessorSpeed
+from hilt.network.reference import evaluate
+from hilt.network.slopes import NoProductsError, products_of_factors, products_of_table
+from hilt.network.target import CompileTarget
+from hilt.schedule import Rejected
+from hilt.simulator.device import MemoryModel
+from hilt.vta.accelerator import Accelerator, IsaRevision
+from hilt.vta.isa import AluOpcode, Opcode
+
+from . import test_lower_product, test_table
+from .graphs import BATCHED, PYNQ, SMALL, Builder, banded, target, without_table
+from .test_interpreted import TINY, all_are, of
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_search")]  # runs programs on the golden model
+
+ONE = 1 << 14
+"""A factor of 1 in steps of 2^-14."""
+VALUES = np.arange(-128, 128)
+
+
+def prelu(builder: Builder, data: str, upper: int = ONE, left: int = 1, lower: NDArray[np.int16] | None = None) -> str:
+    """Add a PRelu whose lower factors are random multiples of 2^-7."""
+    name, channels = f"prelu{len(builder.nodes)}", builder.tensors[data].shape[1]
+    drawn = builder.random.integers(-127, 128, channels) << 7
+    factors = np.stack([np.full(channels, upper), drawn if lower is None else lower]).astype(np.int16)
+    builder.constants[f"{name}.f"] = factors
+    return builder.add_node(name, "prelu", [data, f"{name}.f"], builder.tensors[data].shape, {"left": left})
+
+
+def leaky(builder: Builder, data: str, slope: float = 102 / 1024) -> str:
+    """Add the table of a LeakyRelu."""
+    name = f"leaky{len(builder.nodes)}"
+    builder.constants[f"{name}.t"] = int8_steps(np.where(VALUES < 0, slope * VALUES, VALUES).astype(np.float32), 1.0)
+    return builder.add_node(name, "table", [data, f"{name}.t"], builder.tensors[data].shape, {})
+
+
+def layer(graph: Graph, accelerator: Accelerator) -> TiledLayer:
+    made = layer_of(graph, graph.nodes[-1], accelerator)
+    assert isinstance(made, TiledLayer) and isinstance(made.work, Slopes)
+    return made
+
+
+def packed(array: NDArray[np.int8], accelerator: Accelerator) -> NDArray[np.int8]:
+    """Return (N, C, H, W) of whole images lanes as it lies in memory, with zeros behind the last channel."""
+    batch, block = accelerator.parameters.batch, accelerator.parameters.block
+    whole = np.pad(array, ((0, -len(array) % batch), (0, -array.shape[1] % block), (0, 0), (0, 0)))
+    parted = whole.reshape(-1, batch, whole.shape[1] // block, block, *whole.shape[2:])
+    return np.ascontiguousarray(parted.transpose(0, 2, 4, 5, 1, 3))
+
+
+@pytest.mark.parametrize("parameters", [PYNQ, SMALL, TINY, BATCHED])
+@pytest.mark.parametrize(
+    ("upper", "left", "shifts", "clips"),
+    [
+        (ONE, 1, (0, 7), False),  # the scales are one: only the lower product is shifted
+        (ONE >> 1, 1, (7, 7), False),  # a coarser result: the larger product is shifted
+        (ONE, 2, (0, 6), True),  # a finer one leaves int8
+        (3 << 7, 1, (7, 7), False),
+        (-5 << 7, 1, (7, 7), False),
+    ],
+)
+@pytest.mark.parametrize("shape", [(1, 40, 3, 5), (5, 19, 4, 2), (2, 8, 1, 1)])
+@pytest.mark.parametrize("mixed", [False, True])
+def test_every_schedule_is_right(
+    mixed: bool,
+    shape: tuple[int, ...],
+    upper: int,
+    left: int,
+    shifts: tuple[int, int],
+    clips: bool,
+    parameters: str,
+) -> None:
+    builder, accelerator = Builder(shape), of(parameters)
+    lower = np.minimum(builder.random.integers(-127, 128, shape[1]) << 7, upper)
+    lower[::3] = min(upper + (1 << 7), 127 << 7) if mixed else -127 << 7
+    graph = builder.graph(prelu(builder, "x", upper, left, lower.astype(np.int16)))
+    made, data = layer(graph, accelerator), builder.input()
+    data[:, ::3] = np.where(builder.random.integers(0, 2, data[:, ::3].shape), -128, 127)
+    assert isinstance(made.work, Slopes) and (made.work.shifts, made.work.clips) == (shifts, clips)
+    block = accelerator.parameters.block
+    assert made.work.mixed == (tuple(range(-(-shape[1] // block))) if mixed and upper < 127 << 7 else ())
+    expected = packed(evaluate(graph, {"x": data})[graph.outputs[0]], accelerator)
+    inputs = {"inp": packed(data, accelerator), **made.constants}
+    ran = all_are(expected, made.work, inputs, accelerator)
+    assert ran == len(tile_knobs(made.work)) if parameters != TINY else ran > 0
+
+
+def test_blocks_alone_that_have_a_slope_above_one_take_minima() -> None:
+    builder, accelerator = Builder((1, 64, 8, 8)), of(PYNQ)
+    lower = np.full(64, 3 << 8, np.int16)
+    lower[37] = ONE + (5 << 8)
+    graph = builder.graph(prelu(builder, "x", lower=lower))
+    made, data = layer(graph, accelerator), builder.input()
+    assert isinstance(made.work, Slopes) and made.work.mixed == (2,)
+    records = lower_tiles(made.work, {"factors": 1, "pixels": 64}, accelerator).records
+    minima = records[(records["alu_opcode"] == AluOpcode.MIN) & (records["opcode"] == Opcode.ALU)]
+    minima = minima[minima["use_imm"] == 0]
+    assert minima["iter_in"].tolist() == [64]
+    expected = packed(evaluate(graph, {"x": data})[graph.outputs[0]], accelerator)
+    inputs = {"inp": packed(data, accelerator), **made.constants}
+    assert all_are(expected, made.work, inputs, accelerator) == len(tile_knobs(made.work))
+
+
+def test_weights_that_do_not_fit_on_chip_are_refused() -> None:
+    accelerator = of("1x8_i8w8a32_10_10_9_11")
+    with pytest.raises(Rejected, match="5 blocks of channels take 10"):
+        lower_tiles(Slopes(5, 1, 5, (0, 7), False), {"factors": 1, "pixels": 1}, accelerator)
+
+
+@pytest.mark.parametrize("shift", range(16))
+def test_all_factors_of_seven_bits_are_products(shift: int) -> None:
+    """All int8 weights as lower factors, whose products are shifted right by so much, with the largest upper one."""
+    for left in range(5):
+        below = 15 - left - shift
+        if below < 0 or 127 << below >= 1 << 15:
+            continue
+        steps = np.arange(-127, 128) << below
+        upper = np.full(255, steps[-1])
+        found = products_of_factors(np.stack([upper, steps]).astype(np.int16), left)
+        shifted = [
+            (weights[:, None].astype(np.int64) * VALUES + (1 << by >> 1)) >> by
+            for weights, by in zip(found.weights, found.shifts, strict=True)
+        ]
+        exact = np.where(VALUES < 0, steps[:, None] * VALUES, upper[:, None] * VALUES) << left
+        np.testing.assert_array_equal(np.maximum(*shifted), (exact + (1 << 14)) >> 15)
+
+
+@pytest.mark.parametrize(
+    ("factors", "words"),
+    [
+        ([[ONE, ONE], [1 << 7, 1]], "more than 7 bits"),
+        ([[ONE, ONE + 1], [0, 0]], "more than 7 bits"),
+    ],
+)
+def test_other_factors_stay_on_the_processor(factors: list[list[int]], words: str) -> None:
+    """So do those of files that were quantised before slopes had 7 bits: their integers stay."""
+    with pytest.raises(NoProductsError, match=words):
+        products_of_factors(np.array(factors, np.int16), 1)
+    builder = Builder((1, 2, 4, 4))
+    builder.constants["f"] = np.array(factors, np.int16)
+    wide = builder.conv("x", 2)
+    graph = builder.graph(builder.conv(builder.add_node("p", "prelu", [wide, "f"], (1, 2, 4, 4), {"left": 1}), 3))
+    made = test_lower_product.verified(graph, builder.input())
+    assert [placement.on_vta for placement in made.placements] == [True, False, True]
+    assert words in made.placements[1].reason
+
+
+@pytest.mark.parametrize("parameters", [PYNQ, SMALL, BATCHED])
+@pytest.mark.parametrize("images", [1, 3])
+def test_a_network_of_prelus_is_one_program(parameters: str, images: int) -> None:
+    builder = Builder((images, 12, 9, 7))
+    first = prelu(builder, builder.conv("x", 40))
+    second = prelu(builder, builder.conv(first, 40, residual=first), ONE >> 1)
+    made = test_lower_product.verified(builder.graph(builder.conv(second, 5)), builder.input(), parameters)
+    assert all(placement.on_vta for placement in made.placements)
+    assert len(made.manifest["programs"]) == 1
+
+
+def test_lanes_of_bands_take_their_own_rows() -> None:
+    builder = Builder((1, 24, 11, 5))
+    graph = builder.graph(builder.conv(prelu(builder, builder.conv("x", 24)), 8))
+    aim = banded(replace(target(BATCHED), processor=test_table.SLOW))
+    made = test_table.verified(graph, replace(aim, bands=True), builder.input())
+    assert all(placement.on_vta for placement in made.placements)
+
+
+def test_the_channels_that_a_slice_takes_are_their_own() -> None:
+    builder = Builder((1, 12, 6, 6))
+    wide = builder.conv("x", 40)
+    bounds = {"starts": [5], "ends": [29], "axes": [1], "steps": [1]}
+    part = builder.add_node("part", "slice", [wide], (1, 24, 6, 6), bounds)
+    graph = builder.graph(builder.conv(prelu(builder, part), 8), wide)
+    made = test_table.verified(graph, replace(target(), processor=test_table.SLOW), builder.input())
+    assert all(placement.on_vta for placement in made.placements)
+
+
+def test_lanes_behind_the_last_channel_stay_zero() -> None:
+    """So a Pad that adds channels within the last block is an address."""
+    builder = Builder((1, 12, 6, 6))
+    made = prelu(builder, builder.conv("x", 20))
+    pads = {"pads": [0, 0, 0, 0, 0, 12, 0, 0], "value": 0}
+    wider = builder.add_node("wider", "pad", [made], (1, 32, 6, 6), pads)
+    graph = builder.graph(builder.conv(wider, 32, residual=wider))
+    compiled = test_lower_product.verified(graph, builder.input())
+    assert next(each for each in compiled.placements if each.node.op == "pad").view
+
+
+@pytest.mark.rtl
+@pytest.mark.parametrize(("parameters", "isa"), test_lower_product.ON_RTL)
+def test_the_rtl_runs_prelus_in_the_twins_cycles(parameters: str, isa: IsaRevision) -> None:
+    builder = Builder((1, 12, 6, 5))
+    first = prelu(builder, builder.conv("x", 24))
+    graph = builder.graph(builder.conv(prelu(builder, builder.conv(first, 24), ONE, 2), 8))
+    aim = CompileTarget(
+        "test", test_lower_product.of(parameters, isa=isa), MemoryModel(base=0x1000_0000), processor=test_table.SLOW
+    )
+    made = test_table.verified(graph, aim, builder.input(), "rtl")
+    assert all(placement.on_vta for placement in made.placements) and len(made.manifest["programs"]) == 1
+
+
+def test_without_a_table_a_leaky_relu_is_products() -> None:
+    builder = Builder((1, 12, 9, 7))
+    graph = builder.graph(builder.conv(leaky(builder, builder.conv("x", 24)), 8))
+    slow = replace(target(), processor=test_table.SLOW)
+    plain = test_table.verified(graph, without_table(slow), builder.input())
+    assert [each.on_vta for each in plain.placements] == [True, True, True] and not plain.manifest["inside"]
+    stored = test_table.verified(graph, slow, builder.input())
+    assert stored.placements[1].epilogue
+
+
+@pytest.mark.parametrize(
+    ("upper", "lower"), [(1.0, 102 / 1024), (1.0, -1.0), (2.0, 127 / 512), (1.0, 1.0), (0.0, -2.0), (1.0, 2.0)]
+)
+def test_the_products_of_a_table_are_its_entries(upper: float, lower: float) -> None:
+    entries = int8_steps(np.where(VALUES < 0, lower * VALUES, upper * VALUES).astype(np.float32), 1.0)
+    found = products_of_table(entries, 3)
+    weights = found.weights.astype(np.int64)[:, :, None]
+    shifts = np.array(found.shifts)[:, None, None]
+    upper_one, lower_one = (weights * VALUES + (1 << shifts >> 1)) >> shifts
+    taken = np.where(found.smaller[:, None], np.minimum(upper_one, lower_one), np.maximum(upper_one, lower_one))
+    np.testing.assert_array_equal(np.clip(taken, -128, 127), np.tile(entries, (3, 1)))
+    assert found.clips == bool((taken != np.clip(taken, -128, 127)).any())
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [np.tanh(VALUES / 40) * 127, np.where(VALUES < 0, 0.1 * VALUES, VALUES)],
+    ids=["Tanh", "a slope whose ties ONNX rounds to even"],
+)
+def test_a_table_of_other_entries_stays_on_the_processor(entries: NDArray[np.float64]) -> None:
+    with pytest.raises(NoProductsError, match="no multiples"):
+        products_of_table(int8_steps(entries.astype(np.float32), 1.0), 1)
+
+
+def test_a_table_of_other_entries_is_no_layer_without_a_table() -> None:
+    builder = Builder((1, 16, 4, 4))
+    graph = builder.graph(test_table.table(builder, "x"))
+    with pytest.raises(NotOnVtaError, match="looks nothing up"):
+        layer_of(graph, graph.nodes[0], without_table(target()).accelerator)
+
+
+@pytest.mark.parametrize(("size", "on_vta"), [(96, True), (3, False)])
+def test_the_faster_side_computes_it(size: int, on_vta: bool) -> None:
+    """VTA saves 4 cycles of 100 MHz a block of an image; a small tensor between the processor's steps stays there."""
+    builder = Builder((1, 16, size, size))
+    data = builder.conv("x", 16, 1) if on_vta else "x"
+    graph = builder.graph(prelu(builder, data))
+    made, _ = test_lower_product.compiled(graph, speed=ProcessorSpeed(CORTEX_A9, 1.0, "assumed"))
+    assert made.placements[-1].on_vta == on_vta
+    assert on_vta or "the processor takes" in made.placements[-1].reason
