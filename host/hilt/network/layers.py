@@ -26,13 +26,12 @@ from hilt.network.layer_forms import outputs_beside as outputs_beside
 from hilt.network.layer_forms import with_taps as with_taps
 from hilt.network.lower_gate import added_input, added_passes
 from hilt.network.lower_interpolate import Interpolation
-from hilt.network.lower_slopes import Slopes
 from hilt.network.lower_tiles import has_schedule
 from hilt.network.lower_upsample import Upsampling
 from hilt.network.pool_tiles import Averaging, PoolingLayer
 from hilt.network.product_tiles import Product
 from hilt.network.skip_blocks import residual_of
-from hilt.network.slopes import LOWERING_INPUT, NoProductsError, Products, products_of_factors, products_of_table
+from hilt.network.slopes import BOUND_INPUT, ChannelFactors, NoWeightsError, factors_of_steps, factors_of_table
 from hilt.network.tile_writer import ADDED, DATA, FACTOR, SLOPES, WINDOWS
 from hilt.schedule import Conv2d, WorkloadError
 from hilt.schedule.border import border_of
@@ -291,33 +290,30 @@ def _pooling(graph: Graph, node: Node, accelerator: Accelerator, averaging: Aver
 
 def _prelu(graph: Graph, node: Node, accelerator: Accelerator) -> TiledLayer:
     try:
-        products = products_of_factors(graph.constants[node.inputs[1]], int(node.attributes["left"]))
-    except NoProductsError as error:
+        factors = factors_of_steps(graph.constants[node.inputs[1]], int(node.attributes["left"]))
+    except NoWeightsError as error:
         raise NotOnVtaError(str(error)) from error
-    return _one_product(graph, node, products, accelerator)
+    return _multiplied(graph, node, factors, accelerator)
 
 
-def _one_product(graph: Graph, node: Node, products: Products, accelerator: Accelerator) -> TiledLayer:
-    """Return one of two products of each element, by factors of its channel."""
-    images, channels, height, width = _feature_map(graph.tensors[node.inputs[0]])
+def _multiplied(graph: Graph, node: Node, factors: ChannelFactors, accelerator: Accelerator) -> TiledLayer:
+    """Return a node that multiplies each element by one of two factors of its channel."""
+    images, _, height, width = _feature_map(graph.tensors[node.inputs[0]])
     parameters = accelerator.parameters
-    deep = blocks(channels, parameters.block)
-    planes = blocks(images, parameters.batch) * deep
-    mixed = products.mixed(parameters.block)
-    work = Slopes(planes, height * width, deep, products.shifts, products.clips, mixed)
-    constants = {SLOPES: products.weight_blocks(parameters.block)}
-    if mixed:
-        constants[ADDED] = added_input(LOWERING_INPUT, accelerator)
+    work = factors.work(blocks(images, parameters.batch), height * width, parameters.block)
+    constants = {SLOPES: factors.weight_blocks(parameters.block)}
+    if work.mixed:
+        constants[ADDED] = added_input(BOUND_INPUT, accelerator)
     return TiledLayer(node, work, {DATA: node.inputs[0]}, node.outputs[0], constants=constants)
 
 
 def _table(graph: Graph, node: Node, accelerator: Accelerator) -> TiledLayer:
-    """Return a copy of the tensor by way of the table; without a table one of two products, if it is so."""
+    """Return a copy of the tensor by way of the table; without a table the products that its entries are, if any."""
     entries = graph.constants[node.inputs[1]]
     if not accelerator.table and entries.dtype == np.int8:
         channels = _feature_map(graph.tensors[node.inputs[0]])[1]
-        with suppress(NoProductsError):
-            return _one_product(graph, node, products_of_table(entries, channels), accelerator)
+        with suppress(NoWeightsError):
+            return _multiplied(graph, node, factors_of_table(entries, channels), accelerator)
     return _copy_by_table(graph, node, accelerator)
 
 

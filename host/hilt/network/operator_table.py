@@ -38,7 +38,7 @@ VTA: Mapping[str, str] = {
     "MatMul": "constant weights",
     "MaxPool": "two dimensions; three are two of frames and one along them",
     "Mul": "by a constant: goes into the layer before it; of two int8 tensors (ISA revision A: by a gate only)",
-    "PRelu": "one of two products; constant slopes of 7 bits, as `hilt quantize` writes them",
+    "PRelu": "constant slopes of 7 bits, as `hilt quantize` writes them",
     "ReduceMean": "over height and width: as AveragePool",
     "Relu": "goes into the layer before it",
     "Resize": "nearest, by whole factors; linear, by 2, 4 or 8 (half_pixel, asymmetric)",

@@ -1,4 +1,4 @@
-"""A PRelu's factors of channels as int8 weights of two products, one of which is its result, or why not."""
+"""Factors of channels, of data from 0 on and of data below 0, as VTA's int8 weights, or why they are none."""
 
 from __future__ import annotations
 
@@ -7,111 +7,107 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hilt.network.lower_slopes import FARTHEST
+from hilt.network.lower_slopes import BOUND, Slopes
 from hilt.vta.layout import blocks
 
+BOUND_INPUT = 127
+"""The input of all lanes whose products are the bounds of differences."""
 _STEPS_SHIFT = 15
 """The factors of a prelu node are in steps of 2^(left - 15)."""
 _SHIFTS = np.arange(16)[:, None, None]
-_WEIGHTS = np.arange(-127, 128)[:, None]
+_LARGEST = 127
+_WEIGHTS = np.arange(-_LARGEST, _LARGEST + 1)[:, None]
 
 
-LOWERING_INPUT = 127
-"""The input that lowers products of some channels by `FARTHEST`, from all lanes alike."""
-
-
-class NoProductsError(ValueError):
+class NoWeightsError(ValueError):
     """Factors that int8 weights do not hold; the message says why in one line."""
 
 
 @dataclass(frozen=True, eq=False)
-class Products:
-    """Two products of int8 data, one of which is a function of it: the larger one where its factor is of data above 0.
+class ChannelFactors:
+    """The two factors of each channel by which a function multiplies int8, rounding half up.
 
     Attributes:
-        weights: int8 (2, C): the factors of data from 0 on, then those of data below 0.
-        shifts: By how much both products are shifted right, rounded half up.
+        weights: int64 (2, C), within int8: the upper factors, of data from 0 on, then the lower ones.
+        shifts: By how much the products of both are shifted right.
     """
 
-    weights: NDArray[np.int8]
+    weights: NDArray[np.int64]
     shifts: tuple[int, int]
 
     @property
-    def smaller(self) -> NDArray[np.bool_]:
-        """Return in which channels (C,) the smaller product is the result."""
-        upper, lower = _of_one_shift(self.weights.astype(np.int64), self.shifts)
+    def rising(self) -> NDArray[np.bool_]:
+        """Return which channels (C,) have the larger lower factor."""
+        upper, lower = _of_one_shift(self.weights, self.shifts)
         chosen: NDArray[np.bool_] = upper < lower
         return chosen
 
-    def mixed(self, block: int) -> tuple[int, ...]:
-        """Return the blocks of channels of which some take the smaller product."""
-        return tuple(np.unique(np.flatnonzero(self.smaller) // block).tolist())
-
-    @property
-    def clips(self) -> bool:
-        """Return whether a result leaves int8."""
-        ends = self.weights.astype(np.int64) * np.array([[127], [-128]])
+    def work(self, images: int, pixels: int, block: int) -> Slopes:
+        """Return the layer of so many blocks of images, of planes of so many elements, in blocks of channels."""
         shift = np.array(self.shifts)[:, None]
-        results = (ends + (1 << shift >> 1)) >> shift
-        return bool(results.min() < -128 or results.max() > 127)
+        ends = (self.weights * np.array([[127], [-128]]) + (1 << shift >> 1)) >> shift
+        chosen = (self.rising, (ends < -128).any(axis=0), (ends > 127).any(axis=0))
+        mixed, below, above = (tuple(np.unique(np.flatnonzero(each) // block).tolist()) for each in chosen)
+        deep = blocks(self.weights.shape[1], block)
+        return Slopes(images * deep, pixels, deep, self.shifts, mixed, below, above)
 
     def weight_blocks(self, block: int) -> NDArray[np.int8]:
-        """Return the weight blocks (2 or 3 * channel blocks, block, block): those of the upper factors first.
-
-        The last third is there if a channel takes the smaller product.
-        """
+        """Return the weight blocks (2 or 3 * channel blocks, block, block) of the layer: see Slopes."""
         channels = self.weights.shape[1]
-        count = blocks(channels, block)
-        whole, lowering = np.zeros((2, count * block), np.int8), np.zeros(count * block, np.int8)
-        whole[:, :channels] = self.weights
-        lowering[:channels] = -(FARTHEST // LOWERING_INPUT // block) * self.smaller
+        count, mixed = blocks(channels, block), bool(self.rising.any())
+        lanes = np.zeros((2, count * block), np.int8)
+        lanes[:, :channels] = self.weights
+        lanes[0] -= lanes[1] * mixed
         made = np.zeros((2 * count, block, block), np.int8)
-        made[:, np.arange(block), np.arange(block)] = whole.reshape(2 * count, block)
-        if not lowering.any():
+        made[:, np.arange(block), np.arange(block)] = lanes.reshape(2 * count, block)
+        if not mixed:
             return made
-        return np.concatenate((made, np.tile(lowering.reshape(count, block, 1), block)))
+        bounds = np.zeros(count * block, np.int8)
+        bounds[:channels] = -(BOUND // BOUND_INPUT // block) * self.rising
+        return np.concatenate((made, np.tile(bounds.reshape(count, block, 1), block)))
 
 
-def products_of_factors(factors: NDArray[np.int16], left: int) -> Products:
-    """Return the products of a prelu node. Raises NoProductsError.
+def factors_of_steps(steps: NDArray[np.int16], left: int) -> ChannelFactors:
+    """Return the factors of a prelu node. Raises NoWeightsError.
 
     Args:
-        factors: int16 (2, C) in steps of 2^(left - 15), those of data from 0 on first.
+        steps: int16 (2, C) in steps of 2^(left - 15), those of data from 0 on first.
         left: The shift.
     """
-    steps = factors.astype(np.int64)
-    shifts = []
-    for line in steps:
+    weights, shifts = steps.astype(np.int64), []
+    for line in weights:
         twos = int(np.bitwise_or.reduce(line))
         spare = min((twos & -twos).bit_length() - 1 if twos else _STEPS_SHIFT, _STEPS_SHIFT - left)
         shifts.append(_STEPS_SHIFT - left - spare)
         line >>= spare
-    return _joined(steps, (shifts[0], shifts[1]))
+    return _as_weights(weights, (shifts[0], shifts[1]))
 
 
-def products_of_table(entries: NDArray[np.int8], channels: int) -> Products:
-    """Return the products of a table (256,), the entry of -128 first, for so many channels. Raises NoProductsError."""
+def factors_of_table(entries: NDArray[np.int8], channels: int) -> ChannelFactors:
+    """Return the factors that a table (256,), the entry of -128 first, stands for. Raises NoWeightsError."""
     values = np.arange(-128, 128)
     lines, shifts = [], []
     for chosen in (values >= 0, values < 0):
         made = (values[chosen] * _WEIGHTS + (1 << _SHIFTS >> 1)) >> _SHIFTS
         right = (np.clip(made, -128, 127) == entries[chosen]).all(axis=2)
         if not right.any():
-            raise NoProductsError("its entries are no multiples of its data")
+            raise NoWeightsError("its entries are no multiples of its data")
         shift, weight = np.argwhere(right)[0].tolist()
-        lines.append(np.full(channels, weight - 127))
+        lines.append(np.full(channels, weight - _LARGEST))
         shifts.append(shift)
-    return _joined(np.stack(lines), (shifts[0], shifts[1]))
+    return _as_weights(np.stack(lines), (shifts[0], shifts[1]))
 
 
-def _joined(weights: NDArray[np.int64], shifts: tuple[int, int]) -> Products:
-    """Return products of one shift where int8 holds both, which saves an addition and a shift."""
+def _as_weights(weights: NDArray[np.int64], shifts: tuple[int, int]) -> ChannelFactors:
+    """Return factors as weights: of one shift where int8 holds them, which saves an addition and a shift."""
     same = _of_one_shift(weights, shifts)
-    if shifts[0] and np.abs(same).max() < 128:
+    if (same[0] < same[1]).any() or (shifts[0] and np.abs(same).max() <= _LARGEST):
         weights, shifts = same, (max(shifts), max(shifts))
-    if np.abs(weights).max() > 127:
-        raise NoProductsError("its factors have more than 7 bits, and VTA's weights are int8")
-    return Products(weights.astype(np.int8), shifts)
+    if np.abs(weights).max() > _LARGEST:
+        raise NoWeightsError("its factors have more than 7 bits, and VTA's weights are int8")
+    if (same[0] < same[1]).any() and np.abs(same[0] - same[1]).max() > _LARGEST:
+        raise NoWeightsError("its factors lie further apart than an int8 weight reaches")
+    return ChannelFactors(weights, shifts)
 
 
 def _of_one_shift(weights: NDArray[np.int64], shifts: tuple[int, int]) -> NDArray[np.int64]:

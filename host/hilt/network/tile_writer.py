@@ -112,7 +112,7 @@ class TileWriter:
     def round_and_clip(self, uop: int, elements: int, shift: int, clip: tuple[int, int], behind: int = 0) -> None:
         """Shift accumulators right, rounded half up, add `behind`, clip, from the destination of a micro-op on."""
         self.round(uop, elements, shift, behind)
-        self.clip(uop, elements, clip)
+        self.alu_with([(AluOpcode.MAX, clip[0]), (AluOpcode.MIN, clip[1])], uop, elements)
 
     def round(self, uop: int, elements: int, shift: int, behind: int = 0) -> None:
         """Shift accumulators right, rounded half up, and add `behind`, from the destination of a micro-op on."""
@@ -122,10 +122,6 @@ class TileWriter:
         steps += [] if at_once else [(AluOpcode.ADD, behind)]
         idle = {(AluOpcode.ADD, 0), (AluOpcode.SHR, 0)}
         self.alu_with([step for step in steps if step not in idle], uop, elements)
-
-    def clip(self, uop: int, elements: int, clip: tuple[int, int]) -> None:
-        """Clip accumulators from the destination of a micro-op on."""
-        self.alu_with([(AluOpcode.MAX, clip[0]), (AluOpcode.MIN, clip[1])], uop, elements)
 
     def alu_with(self, steps: Sequence[tuple[AluOpcode, int]], uop: int, elements: int) -> None:
         """Add ALU operations with immediates over accumulators, from the destination of a micro-op on."""
@@ -149,6 +145,11 @@ class TileWriter:
     def store(self, accumulator: int, first: int, elements: int, buffer: str = OUT) -> None:
         """Store consecutive elements of the result, or of another buffer."""
         self._consecutive(buffer, Opcode.STORE, MemoryType.OUT, accumulator, first, elements)
+
+    def forget_instructions(self) -> None:
+        """Leave the micro-ops alone that the instructions so far have added."""
+        self._records.clear()
+        self._owners.clear()
 
     def add(self, buffer: str, opcode: Opcode, **fields: int) -> None:
         """Add an instruction; `buffer` is the memory that it moves, "" for none."""

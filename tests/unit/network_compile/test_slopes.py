@@ -1,4 +1,4 @@
-"""PRelu on VTA: one of two products is its result bit by bit, and other factors stay on the processor."""
+"""PRelu on VTA: its products are exact, and factors that are no int8 weights stay on the processor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hilt.network.lower_slopes import Slopes
 from hilt.network.lower_tiles import lower_tiles, tile_knobs
 from hilt.network.processor import ProcessorSpeed
 from hilt.network.reference import evaluate
-from hilt.network.slopes import NoProductsError, products_of_factors, products_of_table
+from hilt.network.slopes import NoWeightsError, factors_of_steps, factors_of_table
 from hilt.network.target import CompileTarget
 from hilt.schedule import Rejected
 from hilt.simulator.device import MemoryModel
@@ -32,12 +32,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_search")]  # runs
 ONE = 1 << 14
 """A factor of 1 in steps of 2^-14."""
 VALUES = np.arange(-128, 128)
+SHAPES = [(1, 40, 3, 5), (5, 19, 4, 2), (2, 8, 1, 1)]
 
 
 def prelu(builder: Builder, data: str, upper: int = ONE, left: int = 1, lower: NDArray[np.int16] | None = None) -> str:
-    """Add a PRelu whose lower factors are random multiples of 2^-7."""
+    """Add a PRelu whose lower factors are random multiples of 2^-6."""
     name, channels = f"prelu{len(builder.nodes)}", builder.tensors[data].shape[1]
-    drawn = builder.random.integers(-127, 128, channels) << 7
+    drawn = builder.random.integers(-60, 80, channels) << 8
     factors = np.stack([np.full(channels, upper), drawn if lower is None else lower]).astype(np.int16)
     builder.constants[f"{name}.f"] = factors
     return builder.add_node(name, "prelu", [data, f"{name}.f"], builder.tensors[data].shape, {"left": left})
@@ -75,30 +76,42 @@ def packed(array: NDArray[np.int8], accelerator: Accelerator) -> NDArray[np.int8
         (-5 << 7, 1, (7, 7), False),
     ],
 )
-@pytest.mark.parametrize("shape", [(1, 40, 3, 5), (5, 19, 4, 2), (2, 8, 1, 1)])
-@pytest.mark.parametrize("mixed", [False, True])
-def test_every_schedule_is_right(
-    mixed: bool,
-    shape: tuple[int, ...],
-    upper: int,
-    left: int,
-    shifts: tuple[int, int],
-    clips: bool,
-    parameters: str,
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_schedule_of_the_larger_product_is_right(
+    shape: tuple[int, ...], upper: int, left: int, shifts: tuple[int, int], clips: bool, parameters: str
 ) -> None:
-    builder, accelerator = Builder(shape), of(parameters)
+    builder = Builder(shape)
     lower = np.minimum(builder.random.integers(-127, 128, shape[1]) << 7, upper)
-    lower[::3] = min(upper + (1 << 7), 127 << 7) if mixed else -127 << 7
-    graph = builder.graph(prelu(builder, "x", upper, left, lower.astype(np.int16)))
+    lower[::3] = -127 << 7
+    work = right(builder, prelu(builder, "x", upper, left, lower.astype(np.int16)), of(parameters))
+    assert (work.shifts, work.mixed, bool(work.above)) == (shifts, (), clips)
+
+
+@pytest.mark.parametrize("parameters", [PYNQ, SMALL, TINY, BATCHED])
+@pytest.mark.parametrize(("upper", "left", "step"), [(64, 1, 8), (64, 1, 7), (64, 2, 8), (3, 1, 7), (-5, 1, 7)])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_schedule_of_differences_is_right(
+    shape: tuple[int, ...], upper: int, left: int, step: int, parameters: str
+) -> None:
+    """Every third channel has the larger lower factor."""
+    builder = Builder(shape)
+    lower = np.minimum(builder.random.integers(-60, 128, shape[1]), upper)
+    lower[::3] = upper + 1
+    work = right(builder, prelu(builder, "x", upper << step, left, (lower << step).astype(np.int16)), of(parameters))
+    assert work.mixed == tuple(range(work.blocks)) and work.shifts == (15 - left - step,) * 2
+
+
+def right(builder: Builder, output: str, accelerator: Accelerator) -> Slopes:
+    """Run every schedule of a PRelu of the input that fits, compare it with the reference, and return the layer."""
+    graph = builder.graph(output)
     made, data = layer(graph, accelerator), builder.input()
     data[:, ::3] = np.where(builder.random.integers(0, 2, data[:, ::3].shape), -128, 127)
-    assert isinstance(made.work, Slopes) and (made.work.shifts, made.work.clips) == (shifts, clips)
-    block = accelerator.parameters.block
-    assert made.work.mixed == (tuple(range(-(-shape[1] // block))) if mixed and upper < 127 << 7 else ())
-    expected = packed(evaluate(graph, {"x": data})[graph.outputs[0]], accelerator)
+    expected = packed(evaluate(graph, {"x": data})[output], accelerator)
     inputs = {"inp": packed(data, accelerator), **made.constants}
     ran = all_are(expected, made.work, inputs, accelerator)
-    assert ran == len(tile_knobs(made.work)) if parameters != TINY else ran > 0
+    assert ran == len(tile_knobs(made.work)) if accelerator.parameters.name != TINY else ran > 0
+    assert isinstance(made.work, Slopes)
+    return made.work
 
 
 def test_blocks_alone_that_have_a_slope_above_one_take_minima() -> None:
@@ -106,21 +119,20 @@ def test_blocks_alone_that_have_a_slope_above_one_take_minima() -> None:
     lower = np.full(64, 3 << 8, np.int16)
     lower[37] = ONE + (5 << 8)
     graph = builder.graph(prelu(builder, "x", lower=lower))
-    made, data = layer(graph, accelerator), builder.input()
-    assert isinstance(made.work, Slopes) and made.work.mixed == (2,)
+    made = layer(graph, accelerator)
+    assert isinstance(made.work, Slopes) and (made.work.mixed, made.work.below, made.work.above) == ((2,), (2,), ())
     records = lower_tiles(made.work, {"factors": 1, "pixels": 64}, accelerator).records
     minima = records[(records["alu_opcode"] == AluOpcode.MIN) & (records["opcode"] == Opcode.ALU)]
     minima = minima[minima["use_imm"] == 0]
     assert minima["iter_in"].tolist() == [64]
-    expected = packed(evaluate(graph, {"x": data})[graph.outputs[0]], accelerator)
-    inputs = {"inp": packed(data, accelerator), **made.constants}
-    assert all_are(expected, made.work, inputs, accelerator) == len(tile_knobs(made.work))
+    assert (records["imm"] == -128).sum() == 1 and not (records["imm"] == 127).any()
+    right(builder, graph.outputs[0], accelerator)
 
 
 def test_weights_that_do_not_fit_on_chip_are_refused() -> None:
     accelerator = of("1x8_i8w8a32_10_10_9_11")
     with pytest.raises(Rejected, match="5 blocks of channels take 10"):
-        lower_tiles(Slopes(5, 1, 5, (0, 7), False), {"factors": 1, "pixels": 1}, accelerator)
+        lower_tiles(Slopes(5, 1, 5, (0, 7)), {"factors": 1, "pixels": 1}, accelerator)
 
 
 @pytest.mark.parametrize("shift", range(16))
@@ -132,7 +144,7 @@ def test_all_factors_of_seven_bits_are_products(shift: int) -> None:
             continue
         steps = np.arange(-127, 128) << below
         upper = np.full(255, steps[-1])
-        found = products_of_factors(np.stack([upper, steps]).astype(np.int16), left)
+        found = factors_of_steps(np.stack([upper, steps]).astype(np.int16), left)
         shifted = [
             (weights[:, None].astype(np.int64) * VALUES + (1 << by >> 1)) >> by
             for weights, by in zip(found.weights, found.shifts, strict=True)
@@ -146,12 +158,13 @@ def test_all_factors_of_seven_bits_are_products(shift: int) -> None:
     [
         ([[ONE, ONE], [1 << 7, 1]], "more than 7 bits"),
         ([[ONE, ONE + 1], [0, 0]], "more than 7 bits"),
+        ([[ONE, ONE], [71 << 8, -71 << 8]], "further apart"),
     ],
 )
 def test_other_factors_stay_on_the_processor(factors: list[list[int]], words: str) -> None:
     """So do those of files that were quantised before slopes had 7 bits: their integers stay."""
-    with pytest.raises(NoProductsError, match=words):
-        products_of_factors(np.array(factors, np.int16), 1)
+    with pytest.raises(NoWeightsError, match=words):
+        factors_of_steps(np.array(factors, np.int16), 1)
     builder = Builder((1, 2, 4, 4))
     builder.constants["f"] = np.array(factors, np.int16)
     wide = builder.conv("x", 2)
@@ -229,13 +242,14 @@ def test_without_a_table_a_leaky_relu_is_products() -> None:
 )
 def test_the_products_of_a_table_are_its_entries(upper: float, lower: float) -> None:
     entries = int8_steps(np.where(VALUES < 0, lower * VALUES, upper * VALUES).astype(np.float32), 1.0)
-    found = products_of_table(entries, 3)
+    found = factors_of_table(entries, 3)
     weights = found.weights.astype(np.int64)[:, :, None]
     shifts = np.array(found.shifts)[:, None, None]
     upper_one, lower_one = (weights * VALUES + (1 << shifts >> 1)) >> shifts
-    taken = np.where(found.smaller[:, None], np.minimum(upper_one, lower_one), np.maximum(upper_one, lower_one))
+    taken = np.where(VALUES < 0, lower_one, upper_one)
     np.testing.assert_array_equal(np.clip(taken, -128, 127), np.tile(entries, (3, 1)))
-    assert found.clips == bool((taken != np.clip(taken, -128, 127)).any())
+    work = found.work(1, 1, 16)
+    assert (work.below, work.above) == ((0,) * bool(taken.min() < -128), (0,) * bool(taken.max() > 127))
 
 
 @pytest.mark.parametrize(
@@ -244,8 +258,8 @@ def test_the_products_of_a_table_are_its_entries(upper: float, lower: float) -> 
     ids=["Tanh", "a slope whose ties ONNX rounds to even"],
 )
 def test_a_table_of_other_entries_stays_on_the_processor(entries: NDArray[np.float64]) -> None:
-    with pytest.raises(NoProductsError, match="no multiples"):
-        products_of_table(int8_steps(entries.astype(np.float32), 1.0), 1)
+    with pytest.raises(NoWeightsError, match="no multiples"):
+        factors_of_table(int8_steps(entries.astype(np.float32), 1.0), 1)
 
 
 def test_a_table_of_other_entries_is_no_layer_without_a_table() -> None:
