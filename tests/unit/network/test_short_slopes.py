@@ -56,7 +56,7 @@ def test_slopes_above_two_and_zeros_stay(slopes: list[float]) -> None:
     np.testing.assert_array_equal(short_slopes(given), given)
 
 
-def quantised(middle: Any, **constants: NDArray[Any]) -> Quantisation:
+def quantised(middle: Any, kept: tuple[str, ...] = (), **constants: NDArray[Any]) -> Quantisation:
     """Return a network of a convolution, a node in the middle, and one more."""
     random = np.random.default_rng(2)
     nodes = [
@@ -70,7 +70,7 @@ def quantised(middle: Any, **constants: NDArray[Any]) -> Quantisation:
     fix(graph, {}, {})
     canonicalise(graph)
     samples = tuple({"x": random.normal(0, 1, (1, 3, 6, 6)).astype(np.float32)} for _ in range(6))
-    return quantise(graph, Calibration(samples), search=False)
+    return quantise(graph, Calibration(samples), search=False, kept=kept)
 
 
 @pytest.mark.parametrize(
@@ -90,8 +90,11 @@ def test_vta_runs_what_the_quantiser_writes(middle: Any) -> None:
     assert isinstance(layer.work, Slopes), layer  # type: ignore[union-attr]
 
 
-def test_slopes_above_two_are_written_as_they_are() -> None:
-    slopes = np.random.default_rng(3).uniform(0.5, 2.5, (24, 1, 1)).astype(np.float32)
-    made = quantised(helper.make_node("PRelu", ["a", "s"], ["b"], name="act"), s=slopes)
+@pytest.mark.parametrize(("largest", "kept"), [(2.5, ()), (0.9, ("act",))])
+def test_slopes_above_two_and_those_of_kept_nodes_are_written_as_they_are(
+    largest: float, kept: tuple[str, ...]
+) -> None:
+    slopes = np.random.default_rng(3).uniform(0.5, largest, (24, 1, 1)).astype(np.float32)
+    made = quantised(helper.make_node("PRelu", ["a", "s"], ["b"], name="act"), kept, s=slopes)
     (written,) = (node for node in made.model.nodes if node.op == "PRelu")
     np.testing.assert_array_equal(made.model.constants[written.inputs[1]], slopes)

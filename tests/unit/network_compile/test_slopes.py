@@ -19,6 +19,7 @@ from hilt.network.reference import evaluate
 from hilt.network.slopes import NoWeightsError, factors_of_steps, factors_of_table
 from hilt.network.target import CompileTarget
 from hilt.schedule import Rejected
+from hilt.simulator.build import Form
 from hilt.simulator.device import MemoryModel
 from hilt.vta.accelerator import Accelerator, IsaRevision
 from hilt.vta.isa import AluOpcode, Opcode
@@ -214,17 +215,28 @@ def test_lanes_behind_the_last_channel_stay_zero() -> None:
     assert next(each for each in compiled.placements if each.node.op == "pad").view
 
 
+def both_forms(accelerator: Accelerator, form: Form) -> None:
+    """Run a network of a PRelu that takes the larger product, and of two of differences."""
+    builder = Builder((1, 12, 6, 5))
+    data = builder.conv("x", 24)
+    small = builder.random.integers(-127, 128, 24) << 7
+    for left, lower in ((1, small.astype(np.int16)), (1, None), (2, None)):
+        data = builder.conv(prelu(builder, data, ONE, left, lower), 24)
+    aim = CompileTarget("test", accelerator, MemoryModel(base=0x1000_0000), processor=test_table.SLOW)
+    made = test_table.verified(builder.graph(data), aim, builder.input(), form)
+    works = [each.layer.work for each in made.placements if isinstance(each.layer, TiledLayer)]
+    assert [isinstance(work, Slopes) and bool(work.mixed) for work in works] == [False, True, True]
+    assert len(made.manifest["programs"]) == 1
+
+
 @pytest.mark.rtl
 @pytest.mark.parametrize(("parameters", "isa"), test_lower_product.ON_RTL)
 def test_the_rtl_runs_prelus_in_the_twins_cycles(parameters: str, isa: IsaRevision) -> None:
-    builder = Builder((1, 12, 6, 5))
-    first = prelu(builder, builder.conv("x", 24))
-    graph = builder.graph(builder.conv(prelu(builder, builder.conv(first, 24), ONE, 2), 8))
-    aim = CompileTarget(
-        "test", test_lower_product.of(parameters, isa=isa), MemoryModel(base=0x1000_0000), processor=test_table.SLOW
-    )
-    made = test_table.verified(graph, aim, builder.input(), "rtl")
-    assert all(placement.on_vta for placement in made.placements) and len(made.manifest["programs"]) == 1
+    both_forms(test_lower_product.of(parameters, isa=isa), "rtl")
+
+
+def test_no_sum_is_lost_without_an_interlock() -> None:
+    both_forms(test_lower_product.of(PYNQ, "none", IsaRevision.A), "golden")
 
 
 def test_without_a_table_a_leaky_relu_is_products() -> None:

@@ -163,7 +163,7 @@ def quantise(
     _require_layers(graph, kept)
     lower_opset(graph)
     samples = hold_out(calibration)
-    short = with_short_slopes(graph)
+    short = with_short_slopes(graph, kept)
 
     def made_of(given: OnnxGraph, floats: Collection[str]) -> _Int8Model:
         fitted = fit(

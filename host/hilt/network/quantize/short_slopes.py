@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Collection
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -22,11 +23,14 @@ _FARTHEST = 2.0**-9
 """The most that a slope of all channels is changed by: a quarter of a step of int8 at most. Tables hold any slope."""
 
 
-def with_short_slopes(graph: OnnxGraph) -> OnnxGraph:
-    """Return a graph whose slopes are int8 multiples of a power of two, one for each node, if none is above 2."""
+def with_short_slopes(graph: OnnxGraph, kept: Collection[str] = ()) -> OnnxGraph:
+    """Return a graph whose slopes are int8 multiples of a power of two, one for each node, if none is above 2.
+
+    `kept`: nodes that stay as they are.
+    """
     made = copy.copy(graph)
     made.constants = dict(graph.constants)
-    made.nodes = [_with_short_slopes(made, node) for node in graph.nodes]
+    made.nodes = [node if node.name in kept else _with_short_slopes(made, node) for node in graph.nodes]
     made.remove_unused()
     return made
 
