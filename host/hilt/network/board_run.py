@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hilt.link.deadline import Deadline
 from hilt.link.errors import BoardBusyError, LinkError, RefusedError
@@ -23,10 +23,16 @@ from hilt.network.kept_speed import kept_speed
 from hilt.network.target import CompileTarget
 from hilt.plain_text import plain
 from hilt.silicon.kept_machines import kept_machine
+from hilt.simulator.builds import CHISEL, NEWER, shipped_builds
 from hilt.simulator.device import MemoryModel
+from hilt.simulator.machine import MachineParameters
+from hilt.vta.accelerator import IsaRevision
 from hilt_board.protocol import NetworkRan, RunNetwork
 from hilt_runtime import Bundle, InferenceError, MemoryNeededError, NetworkError, TargetError, read_bundle
 from hilt_runtime.arrays import decode_arrays
+
+if TYPE_CHECKING:
+    from hilt.virtual.board_model import BoardModel
 
 _LOG = logging.getLogger("hilt.network")
 _REPLY_SECONDS = 3600.0
@@ -234,15 +240,34 @@ def target_of(name: str) -> CompileTarget:
         register_base=manifest.register_base,
         identity=() if identity is None else (identity.geometry, identity.buffer_sizes, identity.build),
         processor=kept_speed(name),
-        machine=kept_machine(description.bitstream),
+        machine=_machine_of(name, board),
     )
+
+
+def _machine_of(name: str, board: BoardTarget) -> MachineParameters | None:
+    """Return the machine that measurements gave of a board's bitstream; None is hilt's RTL, which has an identity.
+
+    Of a public bitstream that was not measured it is the shipped one of a virtual board's, or of the newer build.
+    """
+    kept = kept_machine(board.description.bitstream)
+    if kept is not None or board.manifest.identity is not None:
+        return kept
+    chisel = board.description.accelerator.isa is IsaRevision.B
+    family = _virtual_model(name).machine if board.virtual else CHISEL if chisel else NEWER
+    return shipped_builds().machines.get(family)
 
 
 def _memory_of(name: str) -> MemoryModel:
     """Return a virtual board's memory; a real board's is taken to be that of a Zynq-7000, which is MemoryModel's."""
-    from hilt.virtual.names import PREFIX, parse_virtual_name
+    from hilt.virtual.names import PREFIX
 
-    return parse_virtual_name(name)[0].memory_model if name.startswith(PREFIX) else MemoryModel()
+    return _virtual_model(name).memory_model if name.startswith(PREFIX) else MemoryModel()
+
+
+def _virtual_model(name: str) -> BoardModel:
+    from hilt.virtual.names import parse_virtual_name
+
+    return parse_virtual_name(name)[0]
 
 
 def open_bundle(path: str) -> tuple[Bundle, bytes]:

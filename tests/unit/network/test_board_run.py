@@ -18,6 +18,7 @@ from hilt.measure import describe_board
 from hilt.measure.interfaces import BoardState
 from hilt.network import board_run
 from hilt.network.board_run import BoardLostInInferenceError, BoardRunner, require_target, target_of
+from hilt.simulator.builds import CHISEL, NEWER, OLDER, shipped_builds
 from hilt_board.protocol import NetworkRan, RunNetwork
 from hilt_runtime import Bundle, InferenceError, MemoryNeededError, NetworkError, TargetError
 from hilt_runtime.arrays import encode_arrays
@@ -234,6 +235,17 @@ def test_a_bundle_for_any_bitstream_of_the_design_is_taken() -> None:
     board: Any = Board()
     require_target(bundle(bitstream=""), board)
     require_target(bundle(bitstream=DESCRIPTION.bitstream[:12] + "f" * 52), board)
+
+
+@pytest.mark.parametrize(
+    ("board", "machine"),
+    [("pynq", None), ("pynq_public", NEWER), ("pynq_public_older", OLDER), ("pynq_chisel", CHISEL)],
+)
+def test_the_target_of_a_public_bitstream_that_was_not_measured_has_a_shipped_machine(
+    board: str, machine: str | None
+) -> None:
+    wanted = None if machine is None else shipped_builds().machines[machine]
+    assert target_of(f"virtual:{board}").machine == wanted
 
 
 def test_the_target_of_a_virtual_board_has_its_memory() -> None:
