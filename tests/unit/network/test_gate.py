@@ -14,6 +14,7 @@ from hilt.network.gate import WrongFileError, check_file, check_rewritten
 from hilt.network.graph import Graph
 from hilt.network.quantize.files import write_model
 from hilt.network.quantize.quantizer import Quantisation, quantise
+from hilt.network.reference import evaluate
 
 from .models import canonical, model_of
 
@@ -50,6 +51,26 @@ def test_the_right_file_passes_and_is_written(quantised, tmp_path):
 def test_other_weights_in_the_file_are_refused(quantised):
     with pytest.raises(WrongFileError, match="tensor .* of the file, read back, differs"):
         check_file(with_constants(quantised.graph, -1), quantised.model, quantised.samples)
+
+
+def test_another_output_is_refused(quantised):
+    model = deepcopy(quantised.model)
+    model.outputs = ["a"]
+    with pytest.raises(WrongFileError, match=r"the file has the outputs \['y'\], the model \['a'\]"):
+        check_file(quantised.graph, model, quantised.samples)
+
+
+@pytest.mark.parametrize(
+    ("feeds", "message"),
+    [
+        ({}, "input x is missing; .* reads x"),
+        ({"x": np.zeros((4, 9), np.float32)}, r"input x is float32 \(4, 9\), and .* reads float32 \(4, 8\)"),
+        ({"x": np.zeros((4, 8))}, r"input x is float64 \(4, 8\), and .* reads float32 \(4, 8\)"),
+    ],
+)
+def test_a_graph_is_given_its_own_inputs(quantised, feeds, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate(quantised.graph, feeds)
 
 
 def test_another_shape_is_refused(quantised):

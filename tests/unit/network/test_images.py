@@ -12,7 +12,10 @@ from onnx import helper
 from hilt.cli.main import run
 from hilt.network.compile import compile_network
 from hilt.network.graph import Graph
+from hilt.network.images import Images, take_images
+from hilt.network.onnx_graph import OnnxError
 from hilt.network.onnx_import import import_model
+from hilt.network.onnx_simplify import fixed_model
 from hilt.network.reference import evaluate
 from hilt.network.simulated import SimulatedVta
 from hilt_runtime import Network, read_bundle
@@ -119,3 +122,15 @@ def test_floats_are_no_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     command = ["quantize", str(path), "--calibration", str(tmp_path / "data.npz"), "-o", str(tmp_path / "q.onnx")]
     assert run([*command, "--scale", "255"]) == 2
     assert "give images of uint8" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [{"x": (1, 8)}, {"x": (1, 8, 8)}, {"x": (1, 8, 1, 1), "z": (1, 8, 1, 1)}],
+    ids=["two axes", "three axes", "two inputs"],
+)
+def test_images_are_the_only_input_of_four_axes(inputs: dict[str, Any]) -> None:
+    nodes = [helper.make_node("Sum", list(inputs), ["s"]), helper.make_node("Relu", ["s"], ["y"])]
+    graph = fixed_model(model_of(nodes, inputs, {}), "test")
+    with pytest.raises(OnnxError, match=r"has no single float input of four axes, as --mean, --scale and --layout"):
+        take_images(graph, Images())

@@ -316,6 +316,24 @@ REFUSED: dict[str, tuple[Case, str]] = {
         ),
         "STRIDED_SLICE with an ellipsis or a new axis makes y",
     ),
+    "activation": (
+        ("SUB", {"kind": "SubOptions", "fusedActivationFunction": 5}, SHAPE, SHAPE, {"b": floats(5)}),
+        "y has the fused activation 5, unknown to hilt",
+    ),
+    "blocks of an open shape": (
+        (
+            "SPACE_TO_BATCH_ND",
+            {},
+            (1, -1, 4, 2),
+            (4, -1, 2, 2),
+            {"b": ints(2, 2), "p": np.zeros((2, 2), np.int32)},
+        ),
+        "SPACE_TO_BATCH_ND makes y from an open shape; fix the shapes first",
+    ),
+    "two open sizes": (
+        ("SQUEEZE", {"kind": "SqueezeOptions"}, (1, -1, -1), (-1, -1), {}),
+        "SQUEEZE makes y of an open shape; fix the shapes first",
+    ),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from .test_tflite import assert_same, loaded, normal
 from .tflite_models import TfliteBuilder, schema
 
 VALID = schema.Padding.VALID
+TANH = schema.ActivationFunctionType.TANH
 Constants = dict[str, Array]
 
 
@@ -141,7 +143,10 @@ def test_blocks_of_images_around_a_depthwise_convolution_are_its_dilation(tmp_pa
     assert layer.attributes["kernel_shape"] == [5, 7]
 
 
-def lstm_network(path: Path, steps: int, clip: float, major: bool) -> Path:
+def lstm_network(
+    path: Path, steps: int, clip: float, major: bool, others: Mapping[int, str] | None = None, activation: int = TANH
+) -> Path:
+    """Write an LSTM whose `others` are inputs by their place."""
     b = TfliteBuilder()
     shape = (steps, 1) if major else (1, steps)
     b.tensor("x", (*shape, 5))
@@ -151,8 +156,10 @@ def lstm_network(path: Path, steps: int, clip: float, major: bool) -> Path:
     states = [b.tensor(name, (1, 6), variable=True) for name in ("h", "c")]
     b.tensor("y", (*shape, 6))
     inputs = ["x", *names, "", "", "", *biases, "", "", *states, "", "", "", ""]
+    for place, name in (others or {}).items():
+        inputs[place] = name
     b.operator("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, ["y"], "UnidirectionalSequenceLSTMOptions",
-               fusedActivationFunction=schema.ActivationFunctionType.TANH, cellClip=clip, timeMajor=major)  # fmt: skip
+               fusedActivationFunction=activation, cellClip=clip, timeMajor=major)  # fmt: skip
     return b.save(path, ["x"], ["y"])
 
 
@@ -165,6 +172,26 @@ def test_a_fused_lstm_is_the_interpreters(major: bool, tmp_path: Path) -> None:
 def test_a_clip_that_cells_may_reach_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OnnxError, match="from 11 steps with cells clipped at 10"):
         loaded(lstm_network(tmp_path / "lstm.tflite", 11, 10.0, False))
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "text"),
+    [
+        (9, "b0", "with peepholes makes y; hilt converts it without"),
+        (16, "r0", "with a projection makes y; hilt converts it without"),
+        (20, "b0", "with layer normalisation makes y; hilt converts it without"),
+        (1, "", "makes y with three gates or without tanh"),
+    ],
+)
+def test_an_lstm_of_another_form_is_refused(place: int, name: str, text: str, tmp_path: Path) -> None:
+    with pytest.raises(OnnxError, match=f"UNIDIRECTIONAL_SEQUENCE_LSTM {text}"):
+        loaded(lstm_network(tmp_path / "lstm.tflite", 7, 10.0, False, {place: name}))
+
+
+def test_an_lstm_without_tanh_is_refused(tmp_path: Path) -> None:
+    relu = schema.ActivationFunctionType.RELU
+    with pytest.raises(OnnxError, match="makes y with three gates or without tanh"):
+        loaded(lstm_network(tmp_path / "lstm.tflite", 7, 10.0, False, activation=relu))
 
 
 def test_layers_of_a_sequence_follow_each_other_without_transposes(tmp_path: Path) -> None:
