@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 from pathlib import Path
@@ -200,3 +201,21 @@ def test_a_networks_nodes_have_their_shares_of_the_inference(capsys: pytest.Capt
     print_view(long_view(10))
     shares = re.findall(r"100\.0 +([\d.]+%)", capsys.readouterr().out)
     assert shares == ["10.0%"] * 10
+
+
+def test_the_columns_of_each_table_leave_in_an_order_that_is_written_down() -> None:
+    """Of equals the rightmost left first, which nobody had chosen: each has a number of its own, from 1."""
+    tables_seen = 0
+    for path in sorted(Path(tables.__file__).parent.glob("*.py")):
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) in ("table", "tables.table"):
+                drops = [
+                    keyword.value.value
+                    for each in ast.walk(call)
+                    if isinstance(each, ast.Call)
+                    for keyword in each.keywords
+                    if keyword.arg == "drop" and isinstance(keyword.value, ast.Constant)
+                ]
+                assert sorted(drops) == list(range(1, len(drops) + 1)), f"{path.name}, line {call.lineno}: {drops}"
+                tables_seen += bool(drops)
+    assert tables_seen > 10

@@ -100,9 +100,8 @@ class Bench:
     def __init__(self, path: Path, **changes: object) -> None:
         self.store = Store(path)
         self.events: list[Event] = []
-        self.store.create_run(
-            example_run(UUID, budget=BUDGET, batch=BATCH, space_size=SPACE, output_elements=ELEMENTS, **changes)
-        )
+        usual: dict[str, object] = {"batch": BATCH, "budget": BUDGET}
+        self.store.create_run(example_run(UUID, space_size=SPACE, output_elements=ELEMENTS, **{**usual, **changes}))
 
     def session(
         self,

@@ -263,6 +263,24 @@ def test_whole_blocks_stay(sizes: tuple[int, int]) -> None:
     assert with_unmoved_channels(graph, 16) is graph
 
 
+@pytest.mark.parametrize(
+    ("count", "shift", "follows"),
+    [(20, [6], True), (20, [6] * 20, True), (20, [6] * 10 + [7] * 10, False), (16, [6], True), (15, [6], False)],
+)
+def test_a_depthwise_layer_of_half_the_channels_and_one_shift_is_of_all_of_them(
+    count: int, shift: list[int], follows: bool
+) -> None:
+    """Else the channels that it reads are selected first."""
+    net = Net(0)
+    part = net.cut(net.convolution("x", 32), 5, 5 + count)
+    made = net.convolution(part, count, 3, count)
+    net.nodes[-1].attributes["shift"] = shift
+    found = same_values(net.graph(net.convolution(made, 8)))
+    assert [found.tensors[node.outputs[0]].shape[1] for node in found.nodes] == (
+        [32, 32, 8] if follows else [32, count, count, 8]
+    )
+
+
 def test_few_channels_of_many_stay_with_the_processor() -> None:
     """A convolution of many kernels would compute for 640 channels, and reads 3."""
     net = Net(0, 640)

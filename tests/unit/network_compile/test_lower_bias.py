@@ -64,6 +64,52 @@ def test_the_integers_are_those_of_the_reference(bias: int, clip: tuple[int, int
     compare(inference.tensors, evaluate(graph, {"x": data}), graph)
 
 
+def layer_with(bias: int, clip: tuple[int, int], weight: int = 0, **attributes: object) -> VtaLayer:
+    """Return a convolution of 24 channels, each with one weight beside zeros; it shifts right by 6."""
+    _, graph = one_convolution(bias, clip)
+    graph.constants["conv0.w"][:] = 0
+    graph.constants["conv0.w"][:, 0, 0, 0] = weight
+    node = replace(graph.nodes[0], attributes={**graph.nodes[0].attributes, "shift": [6], **attributes})
+    layer = layer_of(replace(graph, nodes=(node,)), node, target(SMALL).accelerator)
+    assert isinstance(layer, VtaLayer)
+    return layer
+
+
+def test_a_lowered_bias_is_256_outputs_lower_in_whole_blocks() -> None:
+    accelerator = target(SMALL).accelerator
+    lowered = lowered_bias(layer_with(TOO_LARGE, (0, 127)), accelerator)
+    assert lowered is not None and lowered.dtype == np.int32
+    assert lowered.tolist() == [TOO_LARGE + 32 - 256 * 64] * 24 + [-256 * 64] * (len(lowered) - 24)
+    assert len(lowered) == -(-24 // accelerator.parameters.block) * accelerator.parameters.block
+    by_block = lowered_bias(layer_with(TOO_LARGE, (0, 127), shift=[5] * 16 + [7] * 8), accelerator)
+    assert by_block is not None
+    assert by_block[:24].tolist() == [TOO_LARGE + 16 - 256 * 32] * 16 + [TOO_LARGE + 64 - 256 * 128] * 8
+
+
+@pytest.mark.parametrize("least", [0, -5, -128])
+def test_a_lowered_bias_lies_below_the_clips_bounds(least: int) -> None:
+    """So a MIN with it, in place of a reset, leaves the bias whatever was there."""
+    highest = least - 256 + 256 * 64 - 32
+    accelerator = target(SMALL).accelerator
+    assert lowered_bias(layer_with(highest, (least, 127)), accelerator) is not None
+    assert lowered_bias(layer_with(highest + 1, (least, 127)), accelerator) is None
+
+
+def test_a_lowered_sum_has_31_bits() -> None:
+    accelerator = target(SMALL).accelerator
+    lowest = -(1 << 31) + 256 * 64 + 128 * 100 - 32
+    assert lowered_bias(layer_with(lowest + 1, (0, 127), weight=-100), accelerator) is not None
+    assert lowered_bias(layer_with(lowest, (0, 127), weight=-100), accelerator) is None
+
+
+def test_a_layer_with_a_residual_or_that_does_not_shift_has_no_lowered_bias() -> None:
+    accelerator = target(SMALL).accelerator
+    layer = layer_with(TOO_LARGE, (0, 127), shift=[1])
+    assert lowered_bias(layer, accelerator) is not None
+    assert lowered_bias(layer_with(TOO_LARGE, (0, 127), shift=[0]), accelerator) is None
+    assert lowered_bias(replace(layer, residual="x"), accelerator) is None
+
+
 def test_only_the_first_tile_of_each_place_is_reset() -> None:
     _, graph = one_convolution(TOO_LARGE, (0, 127))
     assert resets(graph) == (2, True)
