@@ -8,8 +8,10 @@ from onnx import helper
 
 from hilt.cli.campaign import network_to_tune
 from hilt.cli.for_tvm import User
+from hilt.network import zoo
 from hilt.network.onnx_graph import to_model
 from hilt.run_choices import CheckLevel
+from hilt.schedule.workload import WorkloadError
 from tests.unit.network.models import model_of, quantised, saved
 
 node = helper.make_node
@@ -54,3 +56,12 @@ def test_a_float_model_and_a_network_of_the_catalogue_are_tuned_in_the_plain_for
 )
 def test_tvm_and_unchecked_programs_have_the_plain_form(models: dict[str, str], user: User, checks: CheckLevel) -> None:
     assert set(epilogues(models["int8"], user, checks)) == {""}
+
+
+def test_a_network_that_is_no_networks_name_is_refused_and_one_of_the_zoo_says_how_it_is_made() -> None:
+    name = min(zoo.NETWORKS.keys() - {"resnet18"})
+    with pytest.raises(WorkloadError, match=f"{name} is in hilt.network.zoo alone: onnx.save"):
+        epilogues(name)
+    with pytest.raises(WorkloadError) as refused:
+        epilogues("resnet81")
+    assert "resnet18" in str(refused.value) and "zoo" not in str(refused.value)

@@ -94,3 +94,10 @@ def test_updates_of_an_element_stay_apart() -> None:
     geometry = Geometry.of(problem, 4, 8, True)
     for kernel in kernels(geometry, StepTile(4, 8, 2, 2), geometry.rows[0], geometry.columns[0], FoldedLoop.ROWS):
         assert [int(place) for place in kernel.dst[:8]] == sorted({int(place) for place in kernel.dst[:8]})
+
+
+@pytest.mark.parametrize(("kernel", "step"), [("1x1", 3), ("1x4", 3), ("2x1", 1), ("2x4", 1)])
+def test_a_kernel_of_one_row_reads_the_rows_that_it_meets_alone(kernel: str, step: int) -> None:
+    workload = load_convolution(f"conv2d:n=1,ci=32,h=6,w=13,co=32,k={kernel},s=3x2,p=0x0")
+    problem = TilingProblem.of(workload, PYNQ)
+    assert (problem.row_step, problem.box_row_stride) == (step, 3 // step)
