@@ -257,6 +257,19 @@ def test_classes_of_parted_channels_move_with_their_values(order: list[int]) -> 
     np.testing.assert_array_equal(np.broadcast_to(made.whole(len(shape)), shape), channels.reshape(shape))
 
 
+@pytest.mark.parametrize(("shape", "keeps"), [((1, 6, 4, 5), True), ((2, 6, 1, 5), True), ((3, 1, 6, 4, 5), False)])
+def test_channels_that_are_repeated_along_other_axes_keep_their_classes(shape: tuple[int, ...], keeps: bool) -> None:
+    nodes = [conv("x", "w", "s"), helper.make_node("Expand", ["s", "size"], ["y"])]
+    constants = {**weights_of("w", 6, 3, 1, 1), "size": np.array(shape)}
+    graph = canonical(model_of(nodes, {"x": (1, 3, 1, 1)}, constants))
+    layer, expand = graph.nodes
+    finder = channel_classes._Finder(graph, {})
+    made = finder._layer(layer)
+    assert made is not None and expand.op in ("Expand", "Resize")
+    finder._channels[layer.outputs[0]] = made
+    assert finder._passed(expand) == (made if keeps else None)
+
+
 def test_shared_weights_become_each_layers_own() -> None:
     nodes = [conv("x", "w", "a"), helper.make_node("Relu", ["a"], ["b"]), conv("b", "w", "c"), conv("c", "w", "y")]
     equal_graphs(model_of(nodes, {"x": (1, 8, 6, 6)}, weights_of("w", 8, 8, 1, 1)))

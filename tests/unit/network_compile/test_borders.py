@@ -17,8 +17,9 @@ from hilt.network.reference import evaluate
 from hilt.network.simulated import SimulatedVta
 from hilt.network.target import CompileTarget
 from hilt.network.verify import compare, inside_of
-from hilt.schedule import space_for
+from hilt.schedule import border, space_for
 from hilt.schedule.border import border_of
+from hilt.vta.isa import INSTRUCTION, Opcode
 from hilt_runtime import Network, read_bundle
 
 from .graphs import BATCHED, PYNQ, SMALL, Builder, banded, target
@@ -225,3 +226,12 @@ def evaluate_sums(graph: Graph, node: Node, data: np.ndarray[Any, np.dtype[np.in
     weights, stride = graph.constants[node.inputs[1]].astype(np.int64), node.attributes["strides"][0]
     windows = np.lib.stride_tricks.sliding_window_view(whole, weights.shape[2:], axis=(1, 2))
     return np.einsum("chwij,ocij->ohw", windows[:, ::stride, ::stride], weights)
+
+
+def test_a_tile_begins_with_the_first_shift_or_clip_before_its_stores() -> None:
+    """A sum of tensors in front of it has no immediate; a tile that is stored in parts is one."""
+    gemm, added, shift, store = (Opcode.GEMM, 0), (Opcode.ALU, 0), (Opcode.ALU, 1), (Opcode.STORE, 0)
+    stream = [gemm, added, shift, shift, store, store, gemm, shift, store, added, shift, added, shift, store]
+    records = np.zeros(len(stream), INSTRUCTION)
+    records["opcode"], records["use_imm"] = np.array(stream).T
+    assert list(border._tiles(records)) == [(2, [4, 5]), (7, [8]), (12, [13])]

@@ -15,7 +15,7 @@ from hilt.tune.problem import TuningProblem
 ROWS = np.arange(7)
 COLUMNS = {
     "one": np.array([1, 2, 4, 1, 2, 4, 6]),
-    "two": np.array([3, 3, 5, 5, 7, 49, 1]),
+    "two": np.array([3, 3, 5, 5, 1, 49, 1]),
     "same": np.full(7, 4),
     "three": np.array([0, 0, 0, 1, 1, 1, 1]),
 }
