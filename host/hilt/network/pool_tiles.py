@@ -60,15 +60,23 @@ class PoolingLayer:
     @property
     def micro_ops(self) -> int:
         """Micro-ops that no schedule saves: a lower bound of the cycles."""
-        taps = self.kernel[0] * self.kernel[1]
-        copied = 0 if self.averaging else self.size[0] * self.size[1]
+        met, across = self._rows_met, min(self.size[1], self.wide - self.pads[1])
+        copied = 0 if self.averaging else met * across
         own = None if self.averaging else own_position(self)
-        if own is None:
-            return self.planes * (copied + taps * self.out[0] * self.out[1])
+        apart = (-1, -1) if own is None else own
         rows, columns = (
-            sum(self._taken(axis, place) for place in range(self.kernel[axis]) if place != own[axis]) for axis in (0, 1)
+            sum(self._taken(axis, place) for place in range(self.kernel[axis]) if place != apart[axis])
+            for axis in (0, 1)
         )
-        return self.planes * (copied + min(self.size[0], self.high) * columns + rows * self.out[1])
+        if own is None:
+            return self.planes * (copied + rows * columns)
+        return self.planes * (copied + met * columns + rows * self.out[1])
+
+    @property
+    def _rows_met(self) -> int:
+        """Rows of the input that lie in a window: a stride larger than the window passes over others."""
+        begins = range(-self.pads[0], self.out[0] * self.stride[0] - self.pads[0], self.stride[0])
+        return len({row for begin in begins for row in range(begin, begin + self.kernel[0])} & {*range(self.size[0])})
 
     def _taken(self, axis: int, place: int) -> int:
         """Return the outputs of a column (axis 0) or row whose window's row or column `place` is in the input."""

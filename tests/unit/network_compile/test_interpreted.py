@@ -22,6 +22,7 @@ from hilt.schedule import Rejected
 from hilt.schedule.fused import alone
 from hilt.schedule.residual import IDENTITY, identity_block
 from hilt.vta.accelerator import Accelerator, IsaRevision
+from hilt.vta.isa import Opcode
 from hilt.vta.parameters import VTAParameters
 
 from .graphs import BATCHED, PYNQ, SMALL
@@ -45,7 +46,7 @@ def numbers(*shape: int) -> Array:
 
 
 def all_are(expected: Array, work: Tiled, inputs: Mapping[str, NDArray[Any]], accelerator: Accelerator) -> int:
-    """Run every schedule that fits and compare it; return how many did."""
+    """Run every schedule that fits and compare it; return how many did. None saves the micro-ops of the bound."""
     sizes = {"out": expected.nbytes} | {name: array.nbytes for name, array in inputs.items()}
     ran = 0
     for knobs in tile_knobs(work):
@@ -56,8 +57,16 @@ def all_are(expected: Array, work: Tiled, inputs: Mapping[str, NDArray[Any]], ac
         given = {name: array for name, array in inputs.items() if name in code.names}
         got = interpreted(alone(code, sizes, accelerator), given, accelerator)
         assert np.array_equal(got, expected.ravel()), knobs
+        assert micro_ops(code.records) >= work.micro_ops, knobs
         ran += 1
     return ran
+
+
+def micro_ops(records: NDArray[np.void]) -> int:
+    """Return the micro-ops that a program runs, a cycle each at least."""
+    runs = records[np.isin(records["opcode"], (Opcode.GEMM, Opcode.ALU))]
+    each = [runs[name].astype(np.int64) for name in ("uop_bgn", "uop_end", "iter_out", "iter_in")]
+    return int(((each[1] - each[0]) * each[2] * each[3]).sum())
 
 
 def windows(data: Array, pool: PoolingLayer, value: int) -> NDArray[np.int64]:
@@ -83,6 +92,8 @@ MAXIMA = {
     "3x3, stride 1": PoolingLayer(1, (4, 5), (3, 3), (1, 1), (1, 1), (4, 5)),
     "1x2, stride 3": PoolingLayer(2, (4, 8), (1, 2), (3, 3), (0, 0), (2, 3)),
     "one window": PoolingLayer(1, (3, 2), (3, 2), (1, 1), (0, 0), (1, 1)),
+    "3x2, no column its own": PoolingLayer(1, (2, 9), (3, 2), (4, 1), (2, 1), (1, 9)),
+    "4x3, zeros around": PoolingLayer(1, (9, 4), (4, 3), (4, 1), (2, 2), (3, 4)),
 }
 
 
@@ -193,3 +204,21 @@ def test_a_gate_whose_blocks_do_not_fit_is_refused() -> None:
     assert accelerator.parameters.wgt_depth == 8, "the unit blocks alone fill it"
     with pytest.raises(Rejected, match="a tile takes 1 blocks of 8"):
         lower_tiles(Product(1, 1, 0, (-128, 127)), {"factors": 1, "pixels": 1}, accelerator)
+
+
+@pytest.mark.parametrize(
+    ("work", "least"),
+    [
+        (Product(3, 7, 6, (-100, 90)), 3 * 7 + 3),
+        (Upsampling(2, (3, 4), (5, 6)), 2 * 3 * 4 * 5 * 6),
+        (MAXIMA["2x2"], 2 * (4 * 6 + 4 * 3 + 2 * 3)),
+        (MAXIMA["1x2, stride 3"], 2 * (2 * 8 + 2 * 3)),
+        (MAXIMA["3x3, stride 1"], 4 * 5 + (3 + 4 + 3) * (4 + 5 + 4)),
+        (AVERAGES["2x2"], 4 * 2 * 2),
+        (AVERAGES["zeros"], 3 * (1 + 2 + 2 + 1) * (5 + 6)),
+    ],
+    ids=str,
+)
+def test_the_bound_counts_what_is_copied_and_what_is_added_to_an_output(work: Tiled, least: int) -> None:
+    """Elements outside the input, and rows between the windows, are not counted: a schedule saves them."""
+    assert work.micro_ops == least
