@@ -42,9 +42,9 @@ class Budget:
         left = self.seconds or 0.0
         words = []
         for unit, size in _UNITS.items():
-            count, left = divmod(left, size)
-            words += [f"{count:.0f}{unit}"] if count else []
-        return "".join(words) or f"{self.seconds:g}s"
+            count, left = divmod(left, size) if unit != "s" else (left, 0.0)
+            words += [f"{count:g}{unit}"] if count else []
+        return "".join(words) or "0s"
 
 
 def parse_budget(text: str) -> Budget:

@@ -91,6 +91,35 @@ def test_budgets(text: str, budget: Budget) -> None:
 
 
 @pytest.mark.parametrize(
+    ("budget", "text"),
+    [
+        (Budget(trials=7), "7 trials"),
+        (Budget(seconds=7200), "2h"),
+        (Budget(seconds=5400), "1h30m"),
+        (Budget(seconds=3661), "1h1m1s"),
+        (Budget(seconds=59.5), "59.5s"),
+        (Budget(seconds=90.25), "1m30.25s"),
+        (Budget(seconds=0.25), "0.25s"),
+        (Budget(seconds=1e9), "277777h46m40s"),
+    ],
+)
+def test_a_budget_is_written_in_whole_units_and_read_as_it_was(budget: Budget, text: str) -> None:
+    assert str(budget) == text
+    assert parse_budget(text.removesuffix(" trials")) == budget
+
+
+@pytest.mark.parametrize("text", ["1000000000s", "9" * 18, "0.001s"])
+def test_the_longest_and_shortest_budgets(text: str) -> None:
+    assert parse_budget(text) == (Budget(trials=int(text)) if text.isdecimal() else Budget(seconds=float(text[:-1])))
+
+
+@pytest.mark.parametrize("text", ["1000000001s", "9" * 19])
+def test_a_longer_budget_is_none(text: str) -> None:
+    with pytest.raises(SettingsError, match="neither a number of trials"):
+        parse_budget(text)
+
+
+@pytest.mark.parametrize(
     "text", ["", "0", "-3", "0h", "2d", "h", "2h30", "many", "1e3", "３00x", "9" * 5000, "9" * 400 + "h"]
 )
 def test_no_budgets(text: str) -> None:
