@@ -26,6 +26,16 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "Sub -> Add",
         ): "acknowledge takes no more than the last number",
         ('return key.split("/", 1)[0]', "1 -> 2"): "the first part is the same",
+        (
+            "directory = os.open(str(path), os.O_RDONLY | os.O_DIRECTORY)",
+            "BitOr -> BitAnd",
+        ): "O_RDONLY is 0, and the path is a directory's",
+    },
+    "board/hilt_runtime/operators_integer.py": {
+        (
+            'products = (data.astype(np.int32) << attributes["left"]) * np.where(data < 0, negative, positive)',
+            "0 -> 1",
+        ): "the product of a 0 is 0 with either factor",
     },
     "host/hilt/tune/annealing.py": {
         ("self._chances = np.cumsum(weights / weights.sum())", "Div -> Mult"): "the next line makes the last chance 1",
@@ -45,6 +55,10 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "self.acknowledge_through[run] = max(self.acknowledge_through.get(run, 0), measured.sequence)",
             "0 -> 1",
         ): "sequence numbers begin with 1",
+    },
+    "host/hilt/network/onnx_cut_joins.py": {
+        ("start, end = ranges.get(1, (1, 0))", "1 -> 2"): "without that axis the start is not read",
+        ("start, end = ranges.get(1, (1, 0))", "0 -> 1"): "nor is the end",
     },
     "host/hilt/network/joined_order.py": {
         (

@@ -118,6 +118,16 @@ def test_it_says_what_it_is_and_ends_with_its_daemon(bench: Bench, module: Modul
     assert ready.python == module.platform.python_version() and ready.pynq == "unknown"
 
 
+@pytest.mark.parametrize("length", [64, 65, 200])
+def test_long_names_are_cut_to_what_the_protocol_holds(
+    bench: Bench, module: ModuleType, monkeypatch: pytest.MonkeyPatch, length: int
+) -> None:
+    monkeypatch.setattr(module.pynq.Device.active_device, "name", "n" * length)
+    monkeypatch.setattr(module.pynq, "__version__", "3" * length, raising=False)
+    ((_, ready),) = bench.serve()
+    assert isinstance(ready, Ready) and (ready.device, ready.pynq) == ("n" * 64, "3" * 64)
+
+
 def test_each_request_has_a_sign_of_life_before_its_answer(bench: Bench) -> None:
     bench.device.answers |= {"run": NetworkRan("ok"), "trial": Measured("run/1/0", "ok")}
     said = bench.serve(LOAD, StopNetwork(), RUN, Reset("reload"), Measure(TRIAL, CODE))

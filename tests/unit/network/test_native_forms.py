@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hilt_runtime.native.plan_shape import _runs
 from hilt_runtime.native.plans import plan_operator
 from hilt_runtime.native.steps import Builder, NotNativeError
 from tests.unit.network.engines import assert_native_equals_numpy
@@ -279,3 +280,19 @@ def test_a_form_that_is_left_to_numpy_says_why_and_leaves_no_step(name: str) -> 
     with pytest.raises(NotNativeError, match=name.partition(" (")[0]):
         plan_operator(builder, op, inputs, attributes)
     assert not builder.records
+
+
+@pytest.mark.parametrize(
+    ("places", "runs"),
+    [
+        ([], []),
+        ([4], [(0, 1, 1)]),
+        ([0, 1, 2], [(0, 3, 1)]),
+        ([5, 3, 1, 2], [(0, 3, -2), (3, 1, 1)]),
+        ([2, 2, 2, 7, 9, 11, 0], [(0, 3, 0), (3, 3, 2), (6, 1, 1)]),
+    ],
+)
+def test_places_with_one_step_between_them_are_copied_at_once(
+    places: list[int], runs: list[tuple[int, int, int]]
+) -> None:
+    assert _runs(places) == runs
