@@ -14,6 +14,7 @@ from hilt_board.protocol import (
     Identity,
     Input,
     Limits,
+    LoadBitstream,
     Log,
     Manifest,
     Measured,
@@ -190,6 +191,18 @@ def test_code_is_instructions_micro_ops_and_indices() -> None:
     for count in (51, 53, 0):
         with pytest.raises(MessageError, match=f"code of {count} bytes, the trial says 52"):
             TRIAL.check_code(bytes(count))
+
+
+def test_a_canary_comes_with_its_code_and_code_with_its_canary() -> None:
+    code = bytes(TRIAL.code_bytes)
+    manifest = EXAMPLES[Manifest]
+    assert LoadBitstream(DIGEST, manifest, TRIAL, code).code == code  # type: ignore[arg-type]
+    assert LoadBitstream(DIGEST, manifest).code == b""  # type: ignore[arg-type]
+    for wrong in (b"", code[:-1], code + b"x"):
+        with pytest.raises(MessageError, match=f"code of {len(wrong)} bytes, the trial says {len(code)}"):
+            LoadBitstream(DIGEST, manifest, TRIAL, wrong)  # type: ignore[arg-type]
+    with pytest.raises(MessageError, match="LoadBitstream.code: code without a canary"):
+        LoadBitstream(DIGEST, manifest, None, code)  # type: ignore[arg-type]
 
 
 def test_a_chunk_ends_within_its_blob() -> None:

@@ -307,6 +307,15 @@ def test_code_must_be_as_long_as_the_trial_says() -> None:
         Measure(TRIAL, CODE[:-1])
 
 
+def test_a_body_is_there_where_the_message_has_one_and_in_no_field() -> None:
+    with pytest.raises(MessageError, match="status: a body that it does not have"):
+        from_frame(Frame({"id": 1, "type": "status"}, b"x"))
+    upload = {"id": 1, "type": "upload_blob", "sha256": DIGEST, "total": 1, "offset": 0}
+    assert from_frame(Frame(upload, b"x"))[1].to_fields() == {"sha256": DIGEST, "total": 1, "offset": 0}
+    with pytest.raises(MessageError, match="upload_blob: field 'chunk' travels in the body"):
+        from_frame(Frame({**upload, "chunk": "x"}, b"x"))
+
+
 def test_an_id_is_found_where_the_message_is_not_valid() -> None:
     assert request_id(Frame({"id": 9, "type": "nonsense"})) == 9
     with pytest.raises(MessageError, match="unknown message type 'nonsense'"):
