@@ -282,33 +282,29 @@ def test_a_silent_peer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     ours.close()
 
 
-def test_blobs_go_in_chunks_of_which_few_are_in_flight(line: tuple[AgentClient, Peer]) -> None:
+def test_blobs_go_in_chunks_of_which_five_are_in_flight(line: tuple[AgentClient, Peer]) -> None:
+    """While five are not answered, another request comes next."""
     client, peer = line
     data = bytes(range(256)) * 30_000  # 7.7 MB: 8 chunks
+    sending = threading.Thread(target=client.put, args=(data, Deadline(20)))
+    sending.start()
+    waiting: list[tuple[int, int]] = []
     received = bytearray()
-    waiting: list[tuple[int, UploadBlob]] = []
-    most = 0
-
-    def serve() -> None:
-        nonlocal most
-        while len(received) < len(data):
+    while len(received) < len(data):
+        while len(waiting) < 5 and len(received) < len(data):
             number, message = peer.receive()
-            assert isinstance(message, UploadBlob) and message.offset == len(received)
+            assert isinstance(message, UploadBlob)
+            assert (message.offset, message.total) == (len(received), len(data))
             received.extend(message.chunk)
-            waiting.append((number, message))
-            most = max(most, len(waiting))
-            if len(waiting) == 5 or len(received) == len(data):
-                while waiting:
-                    first, put = waiting.pop(0)
-                    end = put.offset + len(put.chunk)
-                    peer.answer(first, BlobStored(put.sha256, end, end == len(data)))
-
-    server = threading.Thread(target=serve)
-    server.start()
-    client.put(data, Deadline(20))
-    server.join()
-    assert bytes(received) == data
-    assert most == 5
+            waiting.append((number, len(received)))
+        client.send(AgentStatus())
+        assert isinstance(peer.receive()[1], AgentStatus)
+        number, end = waiting.pop(0)
+        peer.answer(number, BlobStored("a" * 64, end, False))
+    for number, end in waiting:
+        peer.answer(number, BlobStored("a" * 64, end, end == len(data)))
+    sending.join(20)
+    assert not sending.is_alive() and bytes(received) == data
 
 
 def test_results_are_read_to_the_end(line: tuple[AgentClient, Peer]) -> None:
@@ -330,3 +326,17 @@ def test_results_are_read_to_the_end(line: tuple[AgentClient, Peer]) -> None:
     assert [each.sequence for each in client.results(0, Deadline(20))] == [1, 2, 3]
     client.acknowledge(3, Deadline(20))
     server.join()
+
+
+def test_a_blob_that_the_board_did_not_take_whole_is_told(line: tuple[AgentClient, Peer]) -> None:
+    client, peer = line
+
+    def answer() -> None:
+        number, _ = peer.receive()
+        peer.answer(number, BlobStored("a" * 64, 3, False))
+
+    peering = threading.Thread(target=answer)
+    peering.start()
+    with pytest.raises(AgentError, match="agent on board took 3 of 5 bytes and is content"):
+        client.upload_blob("a" * 64, b"12345", Deadline(20))
+    peering.join(20)
