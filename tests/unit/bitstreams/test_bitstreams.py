@@ -127,6 +127,44 @@ def test_a_broken_manifest_is_one_clear_line(tmp_path: Path, text: str, message:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("clock_hz", "100", "clock_hz is '100'; it must be int"),
+        ("clock_hz", True, "clock_hz is True; it must be int"),
+        ("table", 1, "table is 1; it must be bool"),
+        ("board", 3, "board is 3; it must be str"),
+        ("board", "pynq\ud800", r"board is 'pynq\\ud800', which is no text"),
+        ("name", "Pynq", "'Pynq' is no bitstream name: use a-z, 0-9"),
+        ("name", "", "'' is no bitstream name"),
+        ("name", "p" * 65, "is no bitstream name: .*, at most 64"),
+        ("name", "pynq\n", "is no bitstream name"),
+        ("isa", "C", "isa is 'C'; it must be A, B or wide"),
+        ("register_base", 0x43C0_0800, "register_base 0x43c00800 is not 4 KiB aligned"),
+        ("sha256", "0" * 63, "sha256 is not 64 hex digits"),
+        ("sha256", "g" * 64, "sha256 is not 64 hex digits"),
+        ("source", "http://example.org/a.bit", "source must start with https://"),
+    ],
+)
+def test_an_entry_that_cannot_be_is_refused_by_its_field(field: str, value: object, message: str) -> None:
+    entry = bitstreams.find("pynq")
+    with pytest.raises(bitstreams.ManifestError, match=message):
+        dataclasses.replace(entry, **{field: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"name": "p" * 64}, {"name": "0.a_b-c"}, {"isa": "wide"}, {"isa": "B"}, {"register_base": 0x43C0_1000}),
+        *({"sha256": ""}, {"sha256": "0f" * 32}, {"source": ""}, {"source": "https://example.org/a.bit"}),
+    ],
+    ids=str,
+)
+def test_an_entry_at_the_limits_of_its_fields_is_one(change: dict[str, object]) -> None:
+    entry = dataclasses.replace(bitstreams.find("pynq"), **change)  # type: ignore[arg-type]
+    assert {name: getattr(entry, name) for name in change} == change
+
+
 def test_a_manifest_that_is_no_text_is_one_clear_line(tmp_path: Path) -> None:
     path = tmp_path / "manifest.toml"
     path.write_bytes(b"\xff\xfe")

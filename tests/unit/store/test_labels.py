@@ -46,6 +46,9 @@ def test_labels_have_bounds() -> None:
         Labels().tagged(add=[f"t{number}" for number in range(33)])
     with pytest.raises(LabelError, match="4,001 characters"):
         Labels().noted("x" * 4001)
+    labels = Labels().tagged(add=[f"t{number:02}" for number in range(32)] + ["t00"]).noted("x" * 4000)
+    assert not labels.archived and len(labels.tags) == 32 and labels.tags[0] == "t00" and len(labels.note) == 4000
+    assert Labels().tagged(add=["x" * 40]).tags == ("x" * 40,)
 
 
 def test_a_campaign_goes_with_its_runs_trials_and_labels_and_nothing_else(store: Store) -> None:
