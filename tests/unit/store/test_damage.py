@@ -10,12 +10,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from hilt.store import CorruptStoreError, NewerStoreError, Store, StoreWriteError, database
-from hilt.store.schema import VERSION
+from hilt.store.schema import VERSION, version_of
 
 from .examples import run, trial
 
@@ -176,3 +177,29 @@ def test_a_file_that_another_process_is_about_to_fill_is_waited_for(tmp_path: Pa
     timer.start()
     with Store(path) as store:
         assert len(store.trials(UUID)) == 3
+
+
+@pytest.mark.parametrize("version", [-3, 0])
+def test_a_version_that_never_was_is_damage(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "hilt.db"
+    Store(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        assert version_of(connection, path) == VERSION
+        connection.execute(f"PRAGMA user_version = {version}")
+        with pytest.raises(CorruptStoreError, match=f"its schema says version {version}"):
+            version_of(connection, path)
+
+
+def test_a_damaged_page_is_found_before_anything_is_read_from_it(tmp_path: Path) -> None:
+    path = tmp_path / "hilt.db"
+    with Store(path) as store:
+        store.create_run(run("a" * 32))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        size = connection.execute("PRAGMA page_size").fetchone()[0]
+        page = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'runs'").fetchone()[0]
+    with path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(bytes(size))
+    with closing(sqlite3.connect(path)) as connection, pytest.raises(CorruptStoreError, match=f"(?i)page {page}:"):
+        version_of(connection, path)
