@@ -64,7 +64,8 @@ def _distance(test: str, name: str) -> tuple[bool, bool, int, int, str]:
     """Return the order of a test: named like the file, in a folder named like its, with more of its names, short."""
     parts, path = Path(test).parts, Path(name)
     unnamed = -len(_public_names(name) & _words(test))
-    return path.stem not in Path(test).stem, path.parent.name not in parts, unnamed, (ROOT / test).stat().st_size, test
+    named = path.stem in Path(test).stem or Path(test).stem.removeprefix("test_") in path.stem
+    return not named, path.parent.name not in parts, unnamed, (ROOT / test).stat().st_size, test
 
 
 @cache
@@ -82,8 +83,16 @@ def _words(test: str) -> frozenset[str]:
 
 @cache
 def _imports_of_tests() -> dict[str, frozenset[str]]:
+    """Return the modules that each test file imports, itself or by the modules of tests that it imports."""
     tests = sorted(path for folder in TESTS for path in (ROOT / "tests" / folder).rglob("test_*.py"))
-    return {str(path.relative_to(ROOT)): _imported(path) for path in tests}
+    return {str(path.relative_to(ROOT)): _imported(path).union(*_imports_of_helpers(path)) for path in tests}
+
+
+def _imports_of_helpers(path: Path) -> list[frozenset[str]]:
+    """Return the imports of the modules of tests, no test files themselves, that a file below tests imports."""
+    modules = (name.removeprefix("tests.").replace(".", "/") for name in _imported(path))
+    helpers = [ROOT / "tests" / f"{module}.py" for module in modules]
+    return [_imported(helper) for helper in helpers if helper.is_file() and not helper.name.startswith("test_")]
 
 
 @cache

@@ -107,7 +107,7 @@ def test_a_slow_board_gets_two_trials_at_a_time_and_a_quick_one_a_batch(
     """A stop waits for one group: it must take about two seconds, whatever a trial takes."""
     groups: dict[float, list[int]] = {0.001: [], 0.6: [], 1.0: [], 30.0: []}
     for seconds, sizes in groups.items():
-        clock = [0.0]
+        clock = [100.0]
         monkeypatch.setattr("hilt.engine.loop.monotonic", lambda clock=clock: clock[0])
 
         class Timed(TableMeasurer):
