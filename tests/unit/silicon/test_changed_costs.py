@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
+from hilt.silicon import changed_costs
 from hilt.silicon.changed_costs import PriorCosts, mean_costs, robust_weights
 
 Floats = NDArray[np.float64]
@@ -63,3 +65,17 @@ def test_a_relative_that_is_nearer_has_more_evidence() -> None:
 def test_far_errors_count_little() -> None:
     weights = robust_weights(np.array([0.0, 3.0, -30.0]))
     assert weights[0] == 1 and abs(weights[1] - 0.5**0.5) < 1e-12 and weights[2] < 0.1
+
+
+@pytest.mark.parametrize("unknown", [[False] * 3, [True, False, False, False], [True, True], [False]])
+def test_each_number_of_changed_costs_is_equally_likely(unknown: list[bool]) -> None:
+    """Costs that are not known have changed in every choice, and do not count."""
+    mask = np.array(unknown)
+    choices = changed_costs._choices(mask)
+    chances = np.exp(changed_costs._log_probability(choices, mask))
+    known = int((~mask).sum())
+    assert choices[:, mask].all() and len(choices) == 2**known == len(np.unique(choices, axis=0))
+    changed = choices[:, ~mask].sum(axis=1)
+    of_number = [chances[changed == number] for number in range(known + 1)]
+    np.testing.assert_allclose([each.sum() for each in of_number], 1 / (known + 1))
+    assert all(np.allclose(each, each[0]) for each in of_number)
