@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hilt.network import onnx_fused
 from hilt.network.onnx_affine import fold_affine
 from hilt.network.onnx_graph import OnnxGraph
 from hilt.network.onnx_means import means_by_powers, pool_means
@@ -186,3 +187,16 @@ def test_a_factor_or_term_of_each_channel_goes_into_the_layer_alone(
         "v": floats(5), "p": floats(2, 1, 1, 1), "q": floats(1, 1, 6, 1, 1), "d": floats(6), "two": np.float32(2),
     }  # fmt: skip
     assert operators_after(fold_affine, IMAGE, nodes, constants, outputs=outputs) == left
+
+
+@pytest.mark.parametrize(
+    ("equation", "transposed"),
+    [
+        *(("bij,jk->bik", False), ("bij,kj->bik", True), ("ij,jk->ik", False), ("i,ik->k", False)),
+        *(("bij,jk", None), ("...ij,jk->...ik", None), ("bij->bi", None), ("ij,jk,kl->il", None)),
+        *(("bij,bjk->bik", None), ("bij,j->bi", None), ("bij,ik->bjk", None), ("ij,ji->ii", None)),
+        *(("bij,jk->bki", None), ("bij,jj->bi", None), ("bik,jk->bik", None)),
+    ],
+)
+def test_an_equation_of_a_matrix_product_is_known(equation: str, transposed: bool | None) -> None:
+    assert onnx_fused._of_product(equation) is transposed
