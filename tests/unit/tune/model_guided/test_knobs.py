@@ -91,3 +91,9 @@ def test_configurations_without_a_knob_that_varies_are_all_alike() -> None:
     assert knobs.codes.shape == (7, 1) and knobs.aligned.shape == (7, 0)
     assert knobs.even_weights.tolist() == [0.5, 0.5]
     np.testing.assert_array_equal(knobs.alike(ROWS, ROWS, knobs.even_weights), np.ones((7, 7)))
+
+
+@pytest.mark.parametrize(("value", "count"), [(2, 1), (3, 1), (6, 1), (1, 0)])
+def test_a_prime_that_is_a_knobs_own_value_aligns_it(value: int, count: int) -> None:
+    """Both primes of 6 divide the same rows: they are one alignment."""
+    assert knobs_of({"one": np.array([1, value] * 3 + [1])}).aligned.shape == (7, count)
