@@ -26,7 +26,7 @@ _INSTRUCTIONS = {
     "norm": 18,
     "pixel_means": 1,
     "normalize": 3,
-    "interpolate": 6,
+    "interpolate": 18,
 }
 """Of a kernel for an element or product on 32-bit ARM, about."""
 _SERIES = frozenset((9, 10, 11, 12, 16, 17, 18, 20, 21, 22, 23))

@@ -136,7 +136,7 @@ _PER_ELEMENT: Mapping[str, tuple[float, float]] = {
     "multiply packed": (1.13, 0.94),
     "upsample": (4.1, 2.16),
     "upsample of pairs": (1.37, 0.91),
-    "interpolate": (6.0, 4.0),
+    "interpolate": (18.5, 12.1),
     "upsample packed": (1.91, 1.22),
     "concat of lanes": (1.18, 0.37),
     "depth_to_space of lanes": (1.88, 0.73),
