@@ -35,7 +35,7 @@ def cancel_layouts(graph: OnnxGraph) -> None:
         for made in _rewritten(graph, node, producers) or [node]:
             nodes.append(made)
             producers.update((name, made) for name in made.outputs if name)
-    graph.nodes = nodes
+    graph.nodes = [_plain(graph, node) for node in nodes]
     for node in [node for node in nodes if node.op == "Identity" and not node.domain]:
         if node.outputs[0] not in graph.outputs:
             graph.replace(node.outputs[0], node.inputs[0])
@@ -53,7 +53,7 @@ def _rewritten(graph: OnnxGraph, node: OnnxNode, producers: dict[str, OnnxNode])
         return _joined_first(graph, node, sources)
     if not any(sources):
         return None
-    if node.op == "ReduceMean" and not node.attributes.get("keepdims", 1):
+    if node.op == "ReduceMean":
         return _mean(graph, node, sources[0])
     return _moved(graph, node, sources)
 
@@ -88,17 +88,29 @@ def _side(graph: OnnxGraph, node: OnnxNode, source: str) -> list[OnnxNode] | Non
 
 
 def _joined(graph: OnnxGraph, node: OnnxNode, producers: dict[str, OnnxNode]) -> list[OnnxNode] | None:
-    """Join a Transpose with the one before it; one that moves axes of size 1 only is a Reshape."""
+    """Join a Transpose with the one before it."""
     source, perm = node.inputs[0], list(node.attributes.get("perm", range(len(graph.shape(node.inputs[0])))[::-1]))
     maker = producers.get(source)
     if maker is not None and maker.op == "Transpose" and not maker.domain:
         source, perm = maker.inputs[0], [maker.attributes["perm"][axis] for axis in perm]
     if perm == sorted(perm):
         return [OnnxNode(node.name, "Identity", [source], list(node.outputs))]
-    shape = graph.shape(source)
-    if (moved := [axis for axis in perm if shape[axis] != 1]) == sorted(moved):
-        return [reshape_node(graph, node.name, source, node.outputs[0], tuple(shape[axis] for axis in perm))]
-    return [OnnxNode(node.name, "Transpose", [source], list(node.outputs), {"perm": perm})]
+    made = OnnxNode(node.name, "Transpose", [source], list(node.outputs), {"perm": perm})
+    return [made if perm == LAST else _plain(graph, made)]
+
+
+def _plain(graph: OnnxGraph, node: OnnxNode) -> OnnxNode:
+    """Return a node, a Transpose that moves axes of size 1 only as a Reshape.
+
+    One from channels first to last is none before all is moved: a gate's few numbers meet the image that they scale.
+    """
+    if node.op != "Transpose" or node.domain:
+        return node
+    shape, perm = graph.shape(node.inputs[0]), node.attributes["perm"]
+    moved = [axis for axis in perm if shape[axis] != 1]
+    if moved != sorted(moved):
+        return node
+    return reshape_node(graph, node.name, node.inputs[0], node.outputs[0], tuple(shape[axis] for axis in perm))
 
 
 def _mean(graph: OnnxGraph, node: OnnxNode, source: str) -> list[OnnxNode] | None:
@@ -109,7 +121,14 @@ def _mean(graph: OnnxGraph, node: OnnxNode, source: str) -> list[OnnxNode] | Non
     if "axes" not in node.attributes:
         inputs.append(new_constant(graph, f"{node.name}.axes", np.array([2, 3], np.int64)))
         del attributes["axes"]
-    return [OnnxNode(node.name, node.op, inputs, list(node.outputs), attributes)]
+    if not node.attributes.get("keepdims", 1):
+        return [OnnxNode(node.name, node.op, inputs, list(node.outputs), attributes)]
+    mean = graph.unique(f"{node.outputs[0]}.first")
+    graph.shapes[mean], graph.dtypes[mean] = (*graph.shape(source)[:2], 1, 1), "float32"
+    return [
+        OnnxNode(node.name, node.op, inputs, [mean], attributes),
+        OnnxNode(f"{node.name}.last", "Transpose", [mean], list(node.outputs), {"perm": list(LAST)}),
+    ]
 
 
 def _moved(graph: OnnxGraph, node: OnnxNode, sources: list[str]) -> list[OnnxNode] | None:
