@@ -189,7 +189,7 @@ class InterpolationWriter(TileWriter):
                     self.uops += uops
 
     def _sums(self, tile: _Tile) -> Iterator[tuple[_Span, _Span, tuple[tuple[int, int, int], ...]]]:
-        """Return the GEMMs of a tile: rows, columns, and the micro-ops of their first pixel."""
+        """Yield the GEMMs of a tile: rows, columns, and the micro-ops of their first pixel."""
         taps, place = self._work.taps, tile.number % self._places
         width = self._width
         row, made = width * self._wide, place * self._made
