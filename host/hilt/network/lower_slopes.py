@@ -33,9 +33,9 @@ class Slopes:
         blocks: Blocks of channels. Each has a weight block of the upper factors, or of the factors' differences if any
             block is mixed; then each has one of the lower factors; then, if any is mixed, one that makes its bounds.
         shifts: By how much upper and lower products are shifted right, rounded half up.
-        mixed: The blocks of channels of which some have the larger lower factor.
-        below: The blocks of channels of which results may be less than int8.
-        above: The blocks of channels of which results may be more than int8.
+        mixed: Blocks with a channel whose lower factor is the larger one.
+        below: Blocks whose results may be less than int8.
+        above: Blocks whose results may be more than int8.
     """
 
     factors: int

@@ -41,7 +41,7 @@ def plain_product(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
 
 
 def merge_products(graph: OnnxGraph) -> None:
-    """Make one Gemm in place of two of which the second alone reads the first's rows, if it multiplies less.
+    """Merge two Gemms into one where only the second reads the first's rows, and one Gemm multiplies less.
 
     Its weights are the product of theirs, computed in float64. Reshapes may lie between.
     """

@@ -11,7 +11,7 @@ from hilt.network.onnx_graph import OnnxGraph, OnnxNode
 from hilt_runtime.operators_resize import resize_plan
 
 _POWERS = {1, 2, 4, 8}
-"""By how many rows and columns may grow by interpolation."""
+"""The factors of an interpolation of rows or columns."""
 
 
 def repeats_of(graph: OnnxGraph, node: OnnxNode) -> list[int] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -279,18 +279,11 @@ def test_whatever_the_schedule(aim: str, images: int, residual_shift: int) -> No
     graph = with_given_blocks(builder.graph(made), block)
     layer = layer_of(graph, graph.nodes[-1], accelerator)
     assert isinstance(layer, VtaLayer) and layer.residual_blocks == (2, 4)
-    space, tiles = space_for(layer.workload, accelerator), []
-    for index in np.random.default_rng(2).permutation(len(space)).tolist():
-        knobs = space.knobs_at(index)
-        try:
-            code = layer_code(layer, knobs, accelerator)
-        except Rejected:
-            continue
+    tiles = []
+    for knobs, code in _schedules(layer, accelerator):
         _run(graph, layer, code, accelerator)
         assert _loaded(code) == 2 * 24 * -(-images // accelerator.parameters.batch), knobs
         tiles.append((knobs.get("tile_b", 1), knobs["tile_co"]))
-        if len(tiles) == _PROGRAMS:
-            break
     assert {channels for _, channels in tiles} == {1, 2, 4}
     assert len({several for several, _ in tiles}) == 1 + (images > accelerator.parameters.batch), tiles
 
@@ -312,17 +305,10 @@ def test_each_block_is_shifted_by_its_own(aim: str, images: int, given: int, shi
     graph = with_given_blocks(builder.graph(made), block)
     layer = layer_of(graph, graph.nodes[-1], accelerator)
     assert isinstance(layer, VtaLayer) and layer.residual_shifts == shifts
-    ran, space = 0, space_for(layer.workload, accelerator)
-    for index in np.random.default_rng(2).permutation(len(space)).tolist():
-        try:
-            code = layer_code(layer, space.knobs_at(index), accelerator)
-        except Rejected:
-            continue
+    schedules = list(_schedules(layer, accelerator))
+    for _, code in schedules:
         _run(graph, layer, code, accelerator)
-        ran += 1
-        if ran == _PROGRAMS:
-            break
-    assert ran == _PROGRAMS
+    assert len(schedules) == _PROGRAMS
 
 
 def test_a_network_whose_blocks_are_shifted_by_their_own_runs_on_vta() -> None:
@@ -332,6 +318,21 @@ def test_a_network_whose_blocks_are_shifted_by_their_own_runs_on_vta() -> None:
     made = builder.conv(first, 40, residual=first, residual_shift=own, shift=[8] * 32 + [9] * 8)
     compiled = ran(builder.graph(made), TARGETS["1x16"])
     assert all(each["where"] == "vta" for each in compiled.manifest["placements"])
+
+
+def _schedules(layer: VtaLayer, accelerator: Accelerator) -> Iterator[tuple[dict[str, int], Code]]:
+    """Yield some schedules of a layer that fit, and their code."""
+    space, found = space_for(layer.workload, accelerator), 0
+    for index in np.random.default_rng(2).permutation(len(space)).tolist():
+        knobs = space.knobs_at(index)
+        try:
+            code = layer_code(layer, knobs, accelerator)
+        except Rejected:
+            continue
+        yield knobs, code
+        found += 1
+        if found == _PROGRAMS:
+            return
 
 
 def _loaded(code: Code) -> int:

@@ -38,9 +38,9 @@ _LEAST_BORDER_GAIN = 0.1
 """Decibels that borders must bring, on samples that the search does not decide on."""
 _REFINED_MACS, _MOST_REFINED = 1e8, 2
 """Starts that are refined: as many as make so many multiply-accumulates an inference together, two at most."""
-_STARTS = 4 + len(RULES) + 4 * len(WEIGHTS_SHARES)
+_STARTS = 2 + len(RULES) + 4 * len(WEIGHTS_SHARES)
 """Starts that are tried at most: the graph, equalised by each rule, two of these centred in each way, and with borders,
-and three in blocks."""
+and one in blocks."""
 
 
 @dataclass(frozen=True)
@@ -272,8 +272,7 @@ class _Candidates:
     def in_blocks(self, channel_block: int) -> _Candidates:
         """Return candidates of the forms that `best` found, with weight scales by blocks of channels."""
         made = _Candidates(self.graph, self._samples, channel_block, self._kept, self._advance)
-        made._search, made._done = self._search, self._done
-        made._forms = tuple(made.again(each) for each in self._forms)
+        made._search, made._done, made._forms = self._search, self._done, self._forms
         return made
 
     def bordered(self) -> list[_Candidate]:

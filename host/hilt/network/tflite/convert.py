@@ -45,7 +45,7 @@ class Converter:
         self._taken: set[str] = {tensor.name for tensor in model.tensors}
         self._number = 0
         self.variables: dict[str, str] = {}
-        """Of each variable the tensor that holds its value by now."""
+        """The tensor that holds a variable's present value, by the variable's name."""
 
     def graph(self) -> OnnxGraph:
         """Return the whole graph."""
