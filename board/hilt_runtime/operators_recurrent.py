@@ -18,6 +18,8 @@ from hilt_runtime.fixed_point import MOST_DEPTH, STEPS, exponent_of, factors_of,
 Inputs = Sequence[Any]
 Attributes = Mapping[str, Any]
 
+PEEPHOLES = 7
+"""The place of an LSTM's factors of its cell state among the inputs."""
 WEIGHT_SCALES, RECURRENCE_SCALES = 8, 9
 """The places of the scales of int8 weights among the inputs, behind all of ONNX's."""
 _Function = Callable[[np.ndarray], Any]
@@ -66,8 +68,6 @@ def require_known(kernel: str, inputs: Inputs, attributes: Attributes) -> None:
         _require_known_rnn(inputs, attributes)
         return
     _refuse_extras("LSTM", inputs, attributes, 4, ("Sigmoid", "Tanh", "Tanh"))
-    if _at(inputs, 7) is not None:
-        raise ValueError("LSTM with peepholes is not known")
 
 
 def is_int8(inputs: Inputs) -> bool:
@@ -135,17 +135,32 @@ def _lstm(inputs: Inputs, attributes: Attributes) -> Any:
         hidden, cell = (_initial(_at(inputs, place), direction, data, hidden_size) for place in (5, 6))
         recurrent = _Rows(inputs, 2, direction)
         gates = _input_part(inputs, direction, hidden_size, 4, both=True)
+        peepholes = peepholes_of(inputs, direction) if has_peepholes(inputs) else None
         steps = np.empty((data.shape[0], data.shape[1], hidden_size), data.dtype)
         for step in _order(data.shape[0], backwards):
             four = gates[step] + recurrent.of_state(hidden)
             enter, leave, forget, new = (four[:, k * hidden_size : (k + 1) * hidden_size] for k in range(4))
+            if peepholes is not None:
+                enter, forget = enter + peepholes[0] * cell, forget + peepholes[2] * cell
             cell = sigmoid(forget) * cell + sigmoid(enter) * tanh(new)
+            if peepholes is not None:
+                leave = leave + peepholes[1] * cell
             hidden = sigmoid(leave) * tanh(cell)
             steps[step] = hidden
         outputs.append(steps)
         hiddens.append(hidden)
         cells.append(cell)
     return [np.stack(outputs, axis=1), np.stack(hiddens), np.stack(cells)]
+
+
+def has_peepholes(inputs: Inputs) -> bool:
+    """Tell whether an operator is an LSTM whose gates read its cell state."""
+    return _at(inputs, PEEPHOLES) is not None
+
+
+def peepholes_of(inputs: Inputs, direction: int) -> Any:
+    """Return an LSTM's factors of its cell state (3, hidden) at the gates input, output and forget."""
+    return inputs[PEEPHOLES][direction].reshape(3, -1)
 
 
 def _gru(inputs: Inputs, attributes: Attributes) -> Any:

@@ -12,9 +12,12 @@ from hilt_runtime.native import split
 from hilt_runtime.native.plan_float import add_bias, product
 from hilt_runtime.native.steps import Builder, NotNativeError, StepRecord, copy, strides_of
 from hilt_runtime.operators_recurrent import (
+    PEEPHOLES,
     RECURRENCE_SCALES,
     WEIGHT_SCALES,
+    has_peepholes,
     is_int8,
+    peepholes_of,
     require_known,
     rnn_activations,
     scales_of,
@@ -84,7 +87,8 @@ def _units(builder: Builder, inputs: Inputs, out: Any, states: Sequence[Any], fi
     rows = np.concatenate([gate * size + np.arange(first, last) for gate in range(4)])
     weights, recurrence = (builder.constant(inputs[place][0][rows]) for place in (1, 2))
     scales = builder.constant(scales_of(inputs, 1)[0][rows])
-    later = builder.constant(_with_table(scales_of(inputs, 2)[0][rows]))
+    peepholes = _peepholes(inputs, 0, np.s_[first:last])
+    later = builder.constant(_with_table(scales_of(inputs, 2)[0][rows], peepholes))
     part = builder.new((1, 4 * units), np.float32)
     arrays = [data, weights, scales, builder.new((data.size,), np.int16), part]
     builder.step("product_int8", arrays, [1, data.size, 4 * units, 4 * units])
@@ -93,7 +97,8 @@ def _units(builder: Builder, inputs: Inputs, out: Any, states: Sequence[Any], fi
         part = add_bias(builder, part, builder.constant(both[rows]))
     made, cell = (array.reshape(-1)[first:last] for array in (out, states[1]))
     arrays = [part, recurrence, made, states[0], builder.new((4 * units,), np.float32), cell, later]
-    builder.step("lstm", [*arrays, builder.new((size,), np.int16)], [1, 1, units, 0, units, 0, size])
+    numbers = [1, 1, units, 0, units, int(has_peepholes(inputs)), size]
+    builder.step("lstm", [*arrays, builder.new((size,), np.int16)], numbers)
 
 
 def _require_native(builder: Builder, inputs: Inputs) -> None:
@@ -102,7 +107,7 @@ def _require_native(builder: Builder, inputs: Inputs) -> None:
     real = [each for place, each in enumerate(inputs) if place not in others and each is not None]
     if any(each.dtype != np.float32 for each in real):
         raise NotNativeError("a tensor that is not float32")
-    for place in (1, 2, 3, 4, WEIGHT_SCALES, RECURRENCE_SCALES):
+    for place in (1, 2, 3, 4, PEEPHOLES, WEIGHT_SCALES, RECURRENCE_SCALES):
         if _at(inputs, place) is not None and not builder.is_constant(inputs[place]):
             raise NotNativeError("weights that are computed")
 
@@ -171,6 +176,7 @@ def _direction(
     arrays = [part, matrix, target, states[0][place], builder.new((4 * size,), np.float32)]
     if kernel == "lstm":
         arrays.append(states[1][place])
+        numbers.append(int(has_peepholes(inputs)))
     elif kernel == "gru":
         arrays.append(later)
         numbers.append(bool(attributes.get("linear_before_reset", 0)))
@@ -182,18 +188,26 @@ def _direction(
 def _matrix(builder: Builder, inputs: Inputs, place: int) -> List[Any]:
     """Return a direction's recurrence as the kernels read it: of int8 with scales, table and room for the state."""
     recurrence = inputs[2][place]
+    peepholes = _peepholes(inputs, place)
     if not is_int8(inputs):
-        return [builder.constant(np.ascontiguousarray(recurrence.T))]
+        return [builder.constant(np.concatenate([recurrence.T.reshape(-1), peepholes]))]
     return [
         builder.constant(recurrence),
-        builder.constant(_with_table(scales_of(inputs, 2)[place])),
+        builder.constant(_with_table(scales_of(inputs, 2)[place], peepholes)),
         builder.new((recurrence.shape[1],), np.int16),
     ]
 
 
-def _with_table(scales: Any) -> Any:
-    """Return the factors of sums of a state's steps and, behind them, the table of sigmoids."""
-    return np.concatenate([factors_of(scales, STEPS), SIGMOIDS])
+def _peepholes(inputs: Inputs, direction: int, units: slice = slice(None)) -> Any:
+    """Return the peepholes (3 * units) of some units of an LSTM; none of others."""
+    if not has_peepholes(inputs):
+        return np.zeros(0, np.float32)
+    return peepholes_of(inputs, direction)[:, units].reshape(-1)
+
+
+def _with_table(scales: Any, peepholes: Any) -> Any:
+    """Return the factors of sums of a state's steps and, behind them, the table of sigmoids and the peepholes."""
+    return np.concatenate([factors_of(scales, STEPS), SIGMOIDS, peepholes])
 
 
 PLANS: Dict[str, Callable[[Builder, Inputs, Attributes], List[Any]]] = {

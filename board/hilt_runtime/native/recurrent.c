@@ -21,16 +21,19 @@
 #define TABLE_MIDDLE 768.0f
 #define TABLE_VALUES 1538    // one more behind the end
 
-// --- lstm, gru, rnn: steps, batch, hidden, 1 backwards, outputs' step stride, 1 linear before reset (gru) or the
-// activation (rnn). Buffers: gates of the data (steps, batch, n * hidden), recurrence, outputs, hidden state (batch,
-// hidden; in and out), room (4 * hidden), cell state (lstm; in and out) or recurrent bias (gru; 3 * hidden). The
-// recurrence is transposed (hidden, n * hidden); or it is of int8 (n * hidden, hidden), and two buffers follow: the
-// factors of its sums (n * hidden), and behind them the table of sigmoids; int16 for the state (hidden). One step of an
-// lstm of int8 may be of some units of `whole`: the state is of all of them then, and is not written. `whole` is 0 of
-// others. ---
+// --- lstm, gru, rnn: steps, batch, hidden, 1 backwards, outputs' step stride, 1 with peepholes (lstm), linear before
+// reset (gru) or the activation (rnn). Buffers: gates of the data (steps, batch, n * hidden), recurrence, outputs,
+// hidden state (batch, hidden; in and out), room (4 * hidden), cell state (lstm; in and out) or recurrent bias (gru; 3 *
+// hidden). The recurrence is transposed (hidden, n * hidden); or it is of int8 (n * hidden, hidden), and two buffers
+// follow: the factors of its sums (n * hidden), and behind them the table of sigmoids; int16 for the state (hidden).
+// Peepholes are factors of the cell state at the gates input, output and forget (3 * hidden), behind a recurrence of
+// float32 or behind the table. One step of an lstm of int8 may be of some units of `whole`: the state is of all of them
+// then, and is not written. `whole` is 0 of others. ---
 
 enum { STEPS, BATCH, HIDDEN, BACKWARDS, STRIDE, KIND, WHOLE_STATE };
 enum { GATES, RECURRENCE, OUTPUTS, STATE, ROOM, MORE };
+
+static float *floats(const work_t *w, int buffer) { return (float *)w->data[buffer]; }
 
 // Returns the values of a state that a step reads.
 static int64_t depth_of(const work_t *w) { return w->p[WHOLE_STATE] ? w->p[WHOLE_STATE] : w->p[HIDDEN]; }
@@ -51,14 +54,23 @@ static int check_recurrent(const work_t *w, int64_t gates, int buffers) {
                        holds(w, buffers + 1, depth_of(w), 2)));
 }
 
+// Returns an lstm's peepholes; NULL if it has none.
+static const float *peepholes_of(const work_t *w) {
+  const int64_t size = w->p[HIDDEN];
+  if (!w->p[KIND]) return NULL;
+  return w->count == MORE + 1 ? floats(w, RECURRENCE) + 4 * size * size : floats(w, MORE + 1) + 4 * size + TABLE_VALUES;
+}
+
 static int check_lstm(const work_t *w) {
-  return check_recurrent(w, 4, MORE + 1) && holds(w, MORE, w->p[BATCH] * w->p[HIDDEN], 4);
+  if (!in_range(w->p[KIND], 0, 1) || !check_recurrent(w, 4, MORE + 1)) return 0;
+  const int64_t size = w->p[HIDDEN], peepholes = w->p[KIND] ? 3 * size : 0;
+  int in_table = w->count != MORE + 1;
+  return holds(w, MORE, w->p[BATCH] * size, 4) &&
+         (in_table ? holds(w, MORE + 1, 4 * size + TABLE_VALUES + peepholes, 4)
+                   : holds(w, RECURRENCE, 4 * size * size + peepholes, 4));
 }
 static int check_gru(const work_t *w) { return check_recurrent(w, 3, MORE + 1) && holds(w, MORE, 3 * w->p[HIDDEN], 4); }
 static int check_rnn(const work_t *w) { return check_recurrent(w, 1, MORE) && in_range(w->p[KIND], 0, 2); }
-
-
-static float *floats(const work_t *w, int buffer) { return (float *)w->data[buffer]; }
 
 // to[i] = float32 of the products of a state with the columns of a matrix (hidden, width).
 static void times_matrix(const float *state, const float *matrix, ptrdiff_t hidden, ptrdiff_t width, ptrdiff_t columns,
@@ -126,18 +138,38 @@ static void turn(const work_t *w, int buffers, ptrdiff_t gates, int twice, float
     for (ptrdiff_t i = 0; i < count; ++i) x[i] = (float)sigmoid_of(x[i]);
 }
 
+// Adds the products of a cell state with a gate's peepholes to the gate.
+static void peep(const float *factors, const float *cell, float *gate, ptrdiff_t size) {
+  for (ptrdiff_t i = 0; i < size; ++i) {
+    float product = factors[i] * cell[i];
+    gate[i] = gate[i] + product;
+  }
+}
+
 static void lstm_step(const work_t *w, const float *gates, float *hidden, ptrdiff_t n) {
   const ptrdiff_t size = w->p[HIDDEN];
+  const float *peepholes = peepholes_of(w);
   float *room = floats(w, ROOM), *cell = floats(w, MORE) + n * size;
   float *made = w->p[WHOLE_STATE] ? floats(w, OUTPUTS) : hidden;
+  float *enter = room, *leave = room + size, *forget = room + 2 * size, *fresh = room + 3 * size;
   recur(w, MORE + 1, hidden, 4, 0, 4 * size, room);
   for (ptrdiff_t i = 0; i < 4 * size; ++i) room[i] = gates[i] + room[i];
-  turn(w, MORE + 1, 4, 0, room, 3 * size);
-  turn(w, MORE + 1, 4, 1, room + 3 * size, size);
-  float *enter = room, *leave = room + size, *forget = room + 2 * size, *fresh = room + 3 * size;
+  if (peepholes) {
+    peep(peepholes, cell, enter, size);
+    peep(peepholes + 2 * size, cell, forget, size);
+    turn(w, MORE + 1, 4, 0, enter, size);
+    turn(w, MORE + 1, 4, 0, forget, size);
+  } else {
+    turn(w, MORE + 1, 4, 0, room, 3 * size);
+  }
+  turn(w, MORE + 1, 4, 1, fresh, size);
   for (ptrdiff_t i = 0; i < size; ++i) {
     float kept = forget[i] * cell[i], added = enter[i] * fresh[i];
     enter[i] = cell[i] = kept + added;
+  }
+  if (peepholes) {
+    peep(peepholes + size, cell, leave, size);
+    turn(w, MORE + 1, 4, 0, leave, size);
   }
   turn(w, MORE + 1, 4, 1, enter, size);
   for (ptrdiff_t i = 0; i < size; ++i) made[i] = leave[i] * enter[i];

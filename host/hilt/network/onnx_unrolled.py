@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode, infer_shapes, new_constant, reshape_node
 from hilt.network.onnx_layouts import cancel_layouts
 from hilt.network.onnx_recurrence import takes_int8
+from hilt_runtime.operators_recurrent import PEEPHOLES
 
 _MOST_STEPS = 64
 """Steps of all directions that are written out."""
@@ -68,6 +69,8 @@ def unrolled(graph: OnnxGraph, kept: Collection[str]) -> Unrolled | None:
 def _is_large(graph: OnnxGraph, node: OnnxNode) -> bool:
     """Tell whether a node is an LSTM of few steps with large constant weights, and without peepholes."""
     if node.op != "LSTM" or not takes_int8(graph, node) or graph.constants[node.inputs[2]].size <= _LEAST_BYTES:
+        return False
+    if any(node.inputs[PEEPHOLES:]):
         return False
     bias, directions = node.inputs[3] if len(node.inputs) > 3 else "", graph.shape(node.inputs[2])[0]
     steps = directions * math.prod(graph.shape(node.inputs[0])[:2])

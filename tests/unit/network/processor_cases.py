@@ -122,6 +122,11 @@ CASES: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
                  normal(2, 2, 4)],
         {"hidden_size": 4, "direction": "bidirectional"},
     ),
+    "LSTM with peepholes": (
+        "LSTM", [normal(5, 2, 3), normal(2, 16, 3) / 4, normal(2, 16, 4) / 4, normal(2, 32), None, None,
+                 normal(2, 2, 4), normal(2, 12)],
+        {"hidden_size": 4, "direction": "bidirectional"},
+    ),
     "GRU": (
         "GRU", [normal(5, 2, 3), normal(1, 12, 3) / 4, normal(1, 12, 4) / 4, normal(1, 24)],
         {"hidden_size": 4, "linear_before_reset": 1},

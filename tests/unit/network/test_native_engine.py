@@ -368,7 +368,8 @@ def test_recurrent_layers_of_floats_and_of_int8(
     read = floats(seed, *data.shape) if odd else data.astype(np.float32)
     attributes = {"hidden_size": hidden, "direction": "bidirectional", "linear_before_reset": seed % 2}
     attributes |= {"activations": ["Tanh", "Sigmoid"]} if op == "RNN" else {}
-    others = [bias.astype(np.float32), None, state.astype(np.float32), *[None] * 2]
+    peepholes = random.normal(0, 1, (2, 3 * hidden)).astype(np.float32) if op == "LSTM" and seed % 2 else None
+    others = [bias.astype(np.float32), None, state.astype(np.float32), None, peepholes]
     of_int8: list[Any] = [read, weights, recurrence, *others, *scales.astype(np.float32)]
     assert assert_native_equals_numpy(op, of_int8, attributes)
     real = [
@@ -393,7 +394,8 @@ def test_the_only_step_of_an_lstm_in_pieces(inputs: int, hidden: int, with_bias:
         scales *= 10.0 ** random.integers(-42, 1, scales.shape)
     scales = scales.astype(np.float32)
     read = floats(seed, 1, 1, inputs) if odd else random.normal(0, 3, (1, 1, inputs)).astype(np.float32)
-    given_ = [read, weights, recurrence, bias, None, state, cell, None, *scales]
+    peepholes = random.normal(0, 1, (1, 3 * hidden)).astype(np.float32) if seed % 2 else None
+    given_ = [read, weights, recurrence, bias, None, state, cell, peepholes, *scales]
     assert assert_native_equals_numpy("LSTM", given_, {"hidden_size": hidden, "direction": "forward"})
 
 

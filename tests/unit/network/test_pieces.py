@@ -156,6 +156,9 @@ def test_a_recurrent_layer_with_what_onnx_lets_it_leave_out(op: str, direction: 
         inputs = [*inputs[:3], None, None, state]
     attributes = {"hidden_size": HIDDEN, **({"direction": direction} if direction else {})}
     assert assert_native_equals_numpy(op, inputs, attributes)
+    if op == "LSTM":
+        inputs += [None] * (7 - len(inputs))
+        assert assert_native_equals_numpy(op, [*inputs, floats(directions, 3 * HIDDEN)], attributes)
     if op == "GRU":
         assert assert_native_equals_numpy(op, inputs, {**attributes, "linear_before_reset": 1})
     if op == "RNN":
@@ -163,11 +166,11 @@ def test_a_recurrent_layer_with_what_onnx_lets_it_leave_out(op: str, direction: 
             assert assert_native_equals_numpy(op, inputs, {**attributes, "activations": [activation] * directions})
 
 
-@pytest.mark.parametrize("place", [1, 2, 3])
+@pytest.mark.parametrize("place", [1, 2, 3, 7])
 def test_weights_that_are_computed_are_numpys(place: int) -> None:
-    inputs, builder = layer("LSTM"), Builder()
+    inputs, builder = [*layer("LSTM"), None, None, None, floats(1, 3 * HIDDEN)], Builder()
     for number, constant in enumerate(inputs):
-        if number not in (0, place):
+        if number not in (0, place) and constant is not None:
             builder.constant(constant)
     with pytest.raises(NotNativeError, match="weights that are computed"):
         plan_operator(builder, "LSTM", inputs, {"hidden_size": HIDDEN})

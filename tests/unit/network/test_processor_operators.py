@@ -144,7 +144,6 @@ GATES = [FLOATS, np.zeros((1, 8, 4), np.float32), np.zeros((1, 8, 2), np.float32
         ("LSTM", GATES, {"input_forget": 1}, "LSTM with clip, layout or input_forget"),
         ("LSTM", [*GATES, np.array([2], np.int32)], {}, "LSTM with sequences of different lengths"),
         ("LSTM", GATES, {"activations": ["Relu", "Tanh", "Tanh"]}, r"LSTM with activations \['Relu'"),
-        ("LSTM", [*GATES, None, None, None, np.zeros((1, 6), np.float32)], {}, "LSTM with peepholes"),
     ],
 )
 def test_a_form_that_is_not_computed_is_refused(op: str, inputs: list[Any], attributes: Any, words: str) -> None:

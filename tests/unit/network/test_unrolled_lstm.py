@@ -121,6 +121,14 @@ def test_only_weights_above_the_cache_are_written_out(monkeypatch: pytest.Monkey
     assert unrolled(canonical(lstm()), ()) is None
 
 
+def test_an_lstm_with_peepholes_stays_whole() -> None:
+    graph = canonical(lstm())
+    (layer,) = graph.nodes
+    graph.constants["P"] = np.ones((1, 3 * HIDDEN), np.float32)
+    layer.inputs += [""] * (7 - len(layer.inputs)) + ["P"]
+    assert unrolled(graph, ()) is None
+
+
 def test_the_graph_that_is_given_stays_as_it_is() -> None:
     graph = canonical(lstm(outputs=("s", "h")))
     before = [(node.op, list(node.inputs), list(node.outputs)) for node in graph.nodes], dict(graph.shapes)
