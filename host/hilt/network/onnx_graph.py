@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import os
@@ -71,6 +72,14 @@ class OnnxGraph:
     shapes: dict[str, tuple[int | None, ...]]
     dtypes: dict[str, str]
     decibels: dict[str, float] = field(default_factory=dict)
+
+    def copied(self) -> OnnxGraph:
+        """Return a graph that can be changed without this one; they share the constants' arrays."""
+        made = copy.copy(self)
+        made.inputs, made.outputs, made.nodes = list(self.inputs), list(self.outputs), copy.deepcopy(self.nodes)
+        made.constants, made.decibels = dict(self.constants), dict(self.decibels)
+        made.shapes, made.dtypes = dict(self.shapes), dict(self.dtypes)
+        return made
 
     def consumers(self) -> dict[str, list[OnnxNode]]:
         """Return the nodes that read each name; a node that reads it twice is there once."""

@@ -12,7 +12,6 @@ it is, or, with `borders`, a Pad puts that number around it; VTA takes a few cyc
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -51,9 +50,7 @@ def centred(
 
 def _shifted(graph: OnnxGraph, regions: Regions, shifts: Mapping[str, Shift]) -> OnnxGraph:
     """Return a copy of a graph with constants taken off its tensors."""
-    made = copy.copy(graph)
-    made.nodes, made.constants = copy.deepcopy(graph.nodes), dict(graph.constants)
-    made.shapes, made.dtypes = dict(graph.shapes), dict(graph.dtypes)
+    made = graph.copied()
     copies = dict(zip(map(id, graph.nodes), made.nodes, strict=True))
     producers = made.producers()
     outputs = {layer.output: layer for layer in regions.layers}

@@ -75,16 +75,21 @@ class ChannelClasses:
         layers: The layers with constant weights.
         tensors: The classes of each channel (the second axis) by tensor.
         most: The binary logarithm of the largest factor of each class (count,): infinity, or what a Clip leaves.
+        sources: The classes of each channel of the tensors that were given as sources.
     """
 
     count: int
     layers: tuple[LayerClasses, ...]
     tensors: dict[str, Ids]
     most: NDArray[np.float64]
+    sources: dict[str, Ids]
 
 
 def find_classes(
-    graph: OnnxGraph, fixed: Iterable[str], statistics: Mapping[str, TensorStatistics] | None = None
+    graph: OnnxGraph,
+    fixed: Iterable[str],
+    statistics: Mapping[str, TensorStatistics] | None = None,
+    sources: Mapping[str, int] | None = None,
 ) -> ChannelClasses:
     """Return the classes of a canonical graph.
 
@@ -92,8 +97,9 @@ def find_classes(
         graph: The graph.
         fixed: Further tensors that keep the factor 1.
         statistics: Of tensors; a Clip with none of its output lets no factor pass.
+        sources: Tensors whose maker can take factors up, with the axis of their channels.
     """
-    return _Finder(graph, statistics or {}).find([*graph.inputs, *graph.outputs, *fixed])
+    return _Finder(graph, statistics or {}, sources).find([*graph.inputs, *graph.outputs, *fixed])
 
 
 def is_scalable(graph: OnnxGraph, node: OnnxNode) -> bool:
@@ -110,8 +116,10 @@ def is_scalable(graph: OnnxGraph, node: OnnxNode) -> bool:
 class _Finder:
     """The state of find_classes: a forest of classes, and each tensor's channels."""
 
-    def __init__(self, graph: OnnxGraph, statistics: Mapping[str, TensorStatistics]) -> None:
-        self._graph = graph
+    def __init__(
+        self, graph: OnnxGraph, statistics: Mapping[str, TensorStatistics], sources: Mapping[str, int] | None = None
+    ) -> None:
+        self._graph, self._sources = graph, sources or {}
         self._statistics = statistics
         self._clipped: list[tuple[Ids, NDArray[np.float64]]] = []
         self._parents = [FIXED]
@@ -120,7 +128,7 @@ class _Finder:
 
     def find(self, fixed: Sequence[str]) -> ChannelClasses:
         for node in self._graph.nodes:
-            made = self._layer(node) if is_scalable(self._graph, node) else self._passed(node)
+            made = self._made(node)
             if made is None:
                 for name in (*node.inputs, *node.outputs):
                     self._fix(name)
@@ -138,7 +146,16 @@ class _Finder:
             tuple(LayerClasses(node, numbers[outputs], numbers[inputs]) for node, outputs, inputs in self._layers),
             {name: numbers[channels.ids] for name, channels in self._channels.items() if _is_second(channels)},
             most,
+            {name: numbers[self._channels[name].ids] for name in self._sources},
         )
+
+    def _made(self, node: OnnxNode) -> _Channels | None:
+        """Return the channels of a node's output; None if their factor is fixed."""
+        name = node.outputs[0]
+        if name in self._sources:
+            axis = self._sources[name]
+            return _Channels(axis, self._fresh(self._graph.shape(name)[axis]))
+        return self._layer(node) if is_scalable(self._graph, node) else self._passed(node)
 
     def _root(self, place: int) -> int:
         while self._parents[place] != place:

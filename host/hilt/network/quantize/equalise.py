@@ -6,7 +6,6 @@ network; the caller compares the results on data.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,7 +49,7 @@ def equalised(
     if classes.count <= 1:
         return None
     factors = _solve(graph, classes, statistics, rule)
-    return _scaled(graph, classes, np.exp2(factors))
+    return scaled(graph, classes, np.exp2(factors))
 
 
 def _solve(graph: OnnxGraph, classes: ChannelClasses, statistics: Mapping[str, TensorStatistics], rule: float) -> Logs:
@@ -166,11 +165,9 @@ def _aligned(homes: NDArray[np.int64], levels: Logs, factors: Logs) -> Logs:
     return shifted
 
 
-def _scaled(graph: OnnxGraph, classes: ChannelClasses, factors: NDArray[np.float64]) -> OnnxGraph:
+def scaled(graph: OnnxGraph, classes: ChannelClasses, factors: NDArray[np.float64]) -> OnnxGraph:
     """Return a copy of a graph whose layers take the factors up; shared weights become each layer's own."""
-    made = copy.copy(graph)
-    made.nodes, made.constants = copy.deepcopy(graph.nodes), dict(graph.constants)
-    made.shapes, made.dtypes = dict(graph.shapes), dict(graph.dtypes)
+    made = graph.copied()
     copies = dict(zip(map(id, graph.nodes), made.nodes, strict=True))
     for layer in classes.layers:
         change = factors[layer.outputs][:, None] / factors[layer.inputs]

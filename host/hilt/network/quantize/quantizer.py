@@ -19,7 +19,9 @@ from hilt.network.onnx_refusals import require_computable
 from hilt.network.onnx_unrolled import unrolled
 from hilt.network.quantize.costs import Costs, measure_costs
 from hilt.network.quantize.counting import Counting, uncounted
+from hilt.network.quantize.even_inputs import with_even_inputs
 from hilt.network.quantize.fit import Fitted, fit
+from hilt.network.quantize.heads import float_heads
 from hilt.network.quantize.judge import OutputJudge, is_as_good
 from hilt.network.quantize.keep import require_nodes
 from hilt.network.quantize.opset import lower_opset
@@ -161,9 +163,10 @@ def quantise(
     require_computable(graph)
     require_nodes(graph, kept)
     _require_layers(graph, kept)
+    kept = (*kept, *float_heads(graph, kept))
     lower_opset(graph)
     samples = hold_out(calibration)
-    short = with_short_slopes(graph, kept)
+    prepared = with_even_inputs(with_short_slopes(graph, kept), (*samples.fitted, *samples.deciding))
 
     def made_of(given: OnnxGraph, floats: Collection[str]) -> _Int8Model:
         fitted = fit(
@@ -172,8 +175,8 @@ def quantise(
         )  # fmt: skip
         return _int8_model(fitted, samples)
 
-    made = _by_steps(short, samples, kept, made_of) if least_decibels is None else None
-    return _measured(graph, made or made_of(short, kept), calibration, samples, notes, counting)
+    made = _by_steps(prepared, samples, kept, made_of) if least_decibels is None else None
+    return _measured(graph, made or made_of(prepared, kept), calibration, samples, notes, counting)
 
 
 def _measured(

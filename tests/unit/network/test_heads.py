@@ -1,0 +1,80 @@
+"""Dense layers of a few numbers at the end stay in float: which these are, and values that int8 would cut off."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from hilt.network.calibration import Calibration, Runner
+from hilt.network.quantize.heads import float_heads
+from hilt.network.quantize.quantizer import quantise
+
+from .models import Array, canonical, model_of
+
+
+def regression(numbers: int = 1, depth: int = 32, rows: int = 1, after: tuple[str, ...] = ()) -> Any:
+    """Return a dense layer, and one of some numbers behind it, with operators behind that."""
+    random = np.random.default_rng(1)
+    nodes = [
+        helper.make_node("Gemm", ["x", "w"], ["h"], name="body", transB=1),
+        helper.make_node("Relu", ["h"], ["r"]),
+        helper.make_node("Gemm", ["r", "v", "b"], ["y0"], name="head", transB=1),
+    ]
+    nodes += [helper.make_node(op, [f"y{place}"], [f"y{place + 1}"]) for place, op in enumerate(after)]
+    constants = {"w": random.normal(0, 0.3, (depth, 8)), "v": random.normal(0, 0.3, (numbers, depth))}
+    constants["b"] = random.normal(0, 0.3, numbers)
+    typed: dict[str, Array] = {name: values.astype(np.float32) for name, values in constants.items()}
+    return model_of(nodes, {"x": (rows, 8)}, typed, [f"y{len(after)}"])
+
+
+@pytest.mark.parametrize(
+    ("given", "is_head"),
+    [
+        ({}, True),
+        ({"numbers": 4}, True),
+        ({"numbers": 5}, False),
+        ({"depth": 2048, "numbers": 4}, True),
+        ({"depth": 2064, "numbers": 4}, False),
+        ({"rows": 8, "depth": 1024}, True),
+        ({"rows": 9, "depth": 1024}, False),
+        ({"after": ("Sigmoid",)}, True),
+        ({"after": ("Neg", "Tanh")}, True),
+        ({"after": ("Softmax",), "numbers": 2}, False),
+        ({"after": ("Neg", "LogSoftmax"), "numbers": 2}, False),
+        ({"after": ("ArgMax",), "numbers": 2}, False),
+    ],
+)
+def test_a_few_numbers_that_are_results_stay_in_float(given: dict[str, Any], is_head: bool) -> None:
+    assert float_heads(canonical(regression(**given))) == (["head"] if is_head else [])
+
+
+def test_the_only_layer_is_no_head() -> None:
+    assert float_heads(canonical(regression()), ["body"]) == []
+    assert float_heads(canonical(regression()), ["head"]) == []
+
+
+def test_a_layer_that_another_reads_is_no_head() -> None:
+    nodes = [
+        helper.make_node("Gemm", ["x", "w"], ["h"], name="narrow", transB=1),
+        helper.make_node("Gemm", ["h", "v"], ["y"], name="wide", transB=1),
+    ]
+    constants = {"w": np.ones((2, 8), np.float32), "v": np.ones((8, 2), np.float32)}
+    for outputs in (("y",), ("h", "y")):
+        assert float_heads(canonical(model_of(nodes, {"x": (1, 8)}, constants, outputs))) == []
+
+
+def test_a_number_beyond_those_of_the_calibration_is_not_cut_off() -> None:
+    """Each sample has one large value, whose mean with others is small; then all are large."""
+    graph = canonical(regression(depth=8))
+    for node, weights in zip((graph.nodes[0], graph.nodes[2]), (np.eye(8), np.full((1, 8), 1 / 8)), strict=True):
+        graph.constants[node.inputs[1]] = weights.astype(np.float32)
+    random = np.random.default_rng(3)
+    rows = [np.eye(8)[[place % 8]] * random.uniform(0.5, 1) for place in range(64)]
+    result = quantise(graph, Calibration(tuple({"x": row.astype(np.float32)} for row in rows)))
+    assert [node.name for node in result.kept] == ["head"]
+    feeds = {"x": np.full((1, 8), 0.9, np.float32)}
+    wanted, given = (Runner(each, ["y0"]).run(feeds)["y0"] for each in (graph, result.model))
+    np.testing.assert_allclose(given, wanted, atol=0.02)
