@@ -226,6 +226,10 @@ def block(extra: list[Any], constants: dict[str, Array] | None = None, shape: tu
         ([("Resize", ["s", "", "twice"], "t", {"mode": "linear"})], ["conv2d", "interpolate", "conv2d"]),
         ([("Pad", ["s", "ring"], "t", {})], ["conv2d", "pad", "conv2d"]),
         ([("PRelu", ["s", "slopes"], "t", {})], ["conv2d", "prelu", "conv2d"]),
+        (
+            [("PRelu", ["s", "slopes"], "a", {}), ("MaxPool", ["a"], "t", {"kernel_shape": [2, 2]})],
+            ["conv2d", "prelu", "max_pool", "conv2d"],
+        ),
         ([("Add", ["s", "slopes"], "a", {}), ("Tanh", ["a"], "t", {})], ["conv2d", "table", "conv2d"]),
         ([("InstanceNormalization", ["s", "g8", "g8"], "t", {})], ["conv2d", "normalization", "conv2d"]),
     ],

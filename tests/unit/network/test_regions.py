@@ -189,6 +189,28 @@ def test_a_product_of_two_tensors_is_noted_and_one_with_a_constant_is_not() -> N
     assert found.products == {} and "s" not in found.tensors, "a factor for each channel is float's, and what it reads"
 
 
+@pytest.mark.parametrize(
+    ("slopes", "is_int8"),
+    [
+        (np.full((CHANNELS, 1, 1), 0.1), True),
+        (np.full((1, CHANNELS, 1, 1), 0.1), True),
+        (np.full((1, 1, 8, 1), 0.1), False),
+        (np.full((CHANNELS, 8, 8), 0.1), False),
+        (None, False),
+    ],
+)
+def test_a_bend_by_channel_is_one_of_int8(slopes: Array | None, is_int8: bool) -> None:
+    pool = node("MaxPool", "t", "p", kernel_shape=[2, 2], strides=[2, 2])
+    nodes = [conv("x", "c"), node("PRelu", "c,s", "t"), pool, conv("p", "y")]
+    given: dict[str, Any] = {"inputs": {"x": IMAGE, "s": (CHANNELS, 1, 1)}}
+    if slopes is not None:
+        given = {"constants": {"s": slopes.astype(np.float32)}}
+    found = regions(nodes, **given)
+    assert found.tensors == (["x", "c", "t", "p", "y"] if is_int8 else ["x", "c", "p", "y"])
+    if is_int8:
+        assert found.groups["c"] != found.groups["t"] == found.groups["p"]
+
+
 def test_an_expression_of_one_tensor_is_one_step() -> None:
     """Sigmoid and the product with its own argument are a table: nothing between them is int8."""
     nodes = [conv("x", "c"), node("Sigmoid", "c", "g"), node("Mul", "c,g", "s"), conv("s", "y")]

@@ -1,7 +1,7 @@
 """Dense layers of a few numbers at the end, which stay in float.
 
 Their numbers are results, of which int8 cuts off those beyond the calibration's; and VTA computes a whole block of
-channels for each. The processor takes no longer.
+channels for them. The processor takes about as long.
 """
 
 from __future__ import annotations

@@ -19,6 +19,8 @@ MAXIMA = frozenset(("MaxPool", "GlobalMaxPool"))
 MOVES = MAXIMA | {"Reshape", "Transpose", "Concat", "Slice", "DepthToSpace", "Pad", "Resize", "Expand", "Gather"}
 """Operators whose int8 results have the scale of their input."""
 _COMBINING = frozenset(("Add", "Mul", "AveragePool", "GlobalAveragePool"))
+_MOST_AXES = 5
+"""Tensors with more have their channels twice, as VTA packs them."""
 _OFFSET_BITS = 8
 """Significant bits of a constant that a product adds to its data, or to its result, in whole steps."""
 
@@ -172,7 +174,16 @@ class _Finder:
         if root is not None:
             roots[node.outputs[0]] = root
             return True
-        return len(node.outputs) == 1 and self._moves_or_combines(node, len(read))
+        return len(node.outputs) == 1 and (self._bends(node) or self._moves_or_combines(node, len(read)))
+
+    def _bends(self, node: OnnxNode) -> bool:
+        """Tell whether a node is a PRelu with constant slopes by channel: int8 multiplies by them."""
+        slopes = self._graph.constants.get(node.inputs[1]) if node.op == "PRelu" else None
+        rank = len(self._graph.shape(node.outputs[0]))
+        if slopes is None or not 2 <= rank <= _MOST_AXES:
+            return False
+        axes = [axis + rank - slopes.ndim for axis, size in enumerate(slopes.shape) if size > 1]
+        return axes == [1]
 
     def _moves_or_combines(self, node: OnnxNode, read: int) -> bool:
         """Tell whether a node of `read` computed inputs is an operator that int8 has."""
