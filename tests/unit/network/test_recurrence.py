@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper, numpy_helper
 
 from hilt.network.calibration import Calibration, Runner
 from hilt.network.core_speed import CORTEX_A9, node_work, step_seconds
@@ -132,6 +132,32 @@ def test_a_state_without_bounds_stays_in_float() -> None:
     assert not is_int8(result.graph) and not any("layer" in note for note in result.notes)
 
 
+@pytest.mark.parametrize(("reach", "kept"), [(1.0, False), (1.5, True)])
+@pytest.mark.parametrize("source", ["input", "constant", "computed"])
+def test_a_first_state_beyond_the_fixed_points_range_stays_in_float(source: str, reach: float, kept: bool) -> None:
+    """A hidden state lies in (-1, 1), and so do its steps; one that is given may be anything."""
+    model = recurrent_model("LSTM", "forward")
+    state = np.full((1, 1, HIDDEN), reach, np.float32)
+    (node,) = (node for node in model.graph.node if node.op_type == "LSTM")
+    node.input.extend(["", "h"])
+    if source == "constant":
+        model.graph.initializer.append(numpy_helper.from_array(state, "h"))
+    else:
+        name = "h" if source == "input" else "g"
+        model.graph.input.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, state.shape))
+        if source == "computed":
+            model.graph.node.insert(0, helper.make_node("Abs", ["g"], ["h"]))
+    graph = canonical(model)
+    given = [
+        {**feeds, **{name: state for name in ("h", "g") if name in graph.inputs}}
+        for feeds in samples_for(graph, 16).samples
+    ]
+    result = quantise(graph, Calibration(tuple(given)), search=False)
+    assert is_int8(result.graph) is not kept
+    note = "layer stays in float: its first state reaches 1.5, and with int8 weights 1 is the most"
+    assert (note in result.notes) is kept
+
+
 @pytest.mark.parametrize(
     ("reached", "level", "good"),
     [
@@ -160,16 +186,18 @@ class Judge:
 
 def test_each_layer_is_judged_beside_the_ones_before(monkeypatch: pytest.MonkeyPatch) -> None:
     def model(*int8: str) -> Any:
-        return SimpleNamespace(int8=int8, nodes=[SimpleNamespace(name=name) for name in ("a", "b", "c", "kept")])
+        return SimpleNamespace(
+            int8=int8, nodes=[SimpleNamespace(name=name, inputs=[]) for name in ("a", "b", "c", "kept")]
+        )
 
     monkeypatch.setattr(recurrence, "takes_int8", lambda model, node: node.name != "c")
     monkeypatch.setattr(recurrence, "write_int8", lambda given, name: model(*given.int8, name))
-    made, floats, notes = recurrence.quantise_recurrences(model(), ["kept"], Judge())  # type: ignore[arg-type]
+    made, floats, notes = recurrence.quantise_recurrences(model(), ["kept"], Judge(), ())  # type: ignore[arg-type]
     assert made.int8 == ("a",)  # type: ignore[attr-defined]
     assert floats == ["b"]
     assert notes == [
         "a has int8 weights, with a scale a row; that costs an output 20.00 dB at most",
         "b stays in float: int8 weights would cost an output 28.0 dB",
     ]
-    none, *empty = recurrence.quantise_recurrences(model("x"), ["a", "b", "kept"], Judge())  # type: ignore[arg-type]
+    none, *empty = recurrence.quantise_recurrences(model("x"), ["a", "b", "kept"], Judge(), ())  # type: ignore[arg-type]
     assert none.int8 == ("x",) and empty == [[], []]  # type: ignore[attr-defined]

@@ -231,7 +231,7 @@ def _int8_model(fitted: Fitted, samples: HeldOut) -> _Int8Model:
     model = write_qdq(fitted.graph, fitted.regions, fitted.scales)
     infer_shapes(model)
     judge = OutputJudge(fitted.graph, samples.deciding)
-    return _Int8Model(fitted, *quantise_recurrences(model, fitted.kept, judge))
+    return _Int8Model(fitted, *quantise_recurrences(model, fitted.kept, judge, (*samples.fitted, *samples.deciding)))
 
 
 def _by_steps(
