@@ -17,6 +17,7 @@ from hilt.network.onnx_fourier import write_transforms
 from hilt.network.onnx_functions_first import functions_first
 from hilt.network.onnx_functions_of_cuts import functions_before_cuts
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode, infer_shapes, new_constant, reshape_node
+from hilt.network.onnx_idle_taps import without_idle_taps
 from hilt.network.onnx_layouts import cancel_layouts
 from hilt.network.onnx_look_up import fold_into_tables, look_up_one_hot
 from hilt.network.onnx_means import means_by_powers, pool_means
@@ -26,7 +27,7 @@ from hilt.network.onnx_pools import pool_largest
 from hilt.network.onnx_products import merge_products, plain_product
 from hilt.network.onnx_repeated import repeat_addends, repeat_pixels
 from hilt.network.onnx_sequences import lift_sequences
-from hilt.network.onnx_sinking import move_reshapes_back
+from hilt.network.onnx_sinking import move_dropped_batches_back, move_reshapes_back
 from hilt.network.onnx_slices import part_joined
 from hilt.network.onnx_transposed import activate_before_shuffle, lower_transposed
 from hilt.network.onnx_turned_products import turn_products
@@ -70,6 +71,7 @@ def canonicalise(graph: OnnxGraph) -> None:
         pool_largest,
         _pads,
         filter_by_phases,
+        without_idle_taps,
         _wide_pads,
         _whole_pads,
         _whole_sizes,
@@ -95,6 +97,9 @@ def _rearrange(graph: OnnxGraph) -> None:
     functions_before_cuts(graph)
     turn_before_joining(graph)
     activate_before_shuffle(graph)
+    move_dropped_batches_back(graph)
+    _each_node(graph, _adjacent_reshapes)
+    graph.remove_unused()
     cancel_layouts(graph)
     _each_node(graph, pool_means)  # a mean over the image may show only now
     move_reshapes_back(graph)

@@ -1,39 +1,61 @@
-"""Reshapes that hilt itself put behind a layer, moved behind the element-wise operators that follow.
+"""Reshapes behind a layer, moved behind the element-wise operators that follow.
 
-A product of rank three is computed as one of rank two, and images lose a side of 1. Biases, batch norms and activations
-can only fuse if they follow the layer directly.
+A product of rank three is computed as one of rank two, and images lose a side of 1, or their batch of one. Biases,
+batch norms and activations can only fuse if they follow the layer directly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from hilt.network.elementwise import BINARY, UNARY
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant, reshape_node
 
+_Shape = tuple[int, ...]
+_Producers = Mapping[str, OnnxNode]
+
 
 def move_reshapes_back(graph: OnnxGraph) -> None:
     """Rewrite in place: Reshape and then an operator becomes the operator and then Reshape."""
+
+    def moved(node: OnnxNode, producers: _Producers) -> list[OnnxNode] | None:
+        return _moved(graph, node, producers, _changes_rows) or _padded(graph, node, producers)
+
+    _each_behind(graph, moved)
+
+
+def move_dropped_batches_back(graph: OnnxGraph) -> None:
+    """Rewrite in place: do the same of Reshapes that drop a batch of one, before layouts are cancelled."""
+    _each_behind(graph, lambda node, producers: _moved(graph, node, producers, _drops_batch))
+
+
+def _each_behind(graph: OnnxGraph, rewrite: Callable[[OnnxNode, _Producers], list[OnnxNode] | None]) -> None:
+    """Let `rewrite` give each node's successors by the nodes in front of it; None keeps it."""
     producers: dict[str, OnnxNode] = {}
     nodes: list[OnnxNode] = []
     for node in graph.nodes:
-        for each in _moved(graph, node, producers) or _padded(graph, node, producers) or [node]:
+        for each in rewrite(node, producers) or [node]:
             nodes.append(each)
             producers.update((name, each) for name in each.outputs if name)
     graph.nodes = nodes
     graph.remove_unused()  # so that the layer has one reader again
 
 
-def _moved(graph: OnnxGraph, node: OnnxNode, producers: Mapping[str, OnnxNode]) -> list[OnnxNode] | None:
-    """Return the operator on the tensor before the Reshape, and a Reshape; None where they do not commute."""
+def _moved(
+    graph: OnnxGraph, node: OnnxNode, producers: _Producers, passes: Callable[[_Shape, _Shape], bool]
+) -> list[OnnxNode] | None:
+    """Return the operator on the tensor before the Reshape, and a Reshape; None where they do not commute.
+
+    `passes` tells by the shapes before and after a Reshape whether it is one to move.
+    """
     before = _before_reshapes(graph, node, producers)
     shapes = {(graph.shape(source), graph.shape(name)) for name, source in before.items()}
     if len(shapes) != 1:
         return None
     ((first, last),) = shapes
-    if graph.shape(node.outputs[0]) != last or not (_adds_rows(first, last) or _drops_side(first, last)):
+    if graph.shape(node.outputs[0]) != last or not passes(first, last):
         return None
     inputs = []
     for place, name in enumerate(node.inputs):
@@ -49,7 +71,7 @@ def _moved(graph: OnnxGraph, node: OnnxNode, producers: Mapping[str, OnnxNode]) 
     ]
 
 
-def _padded(graph: OnnxGraph, node: OnnxNode, producers: Mapping[str, OnnxNode]) -> list[OnnxNode] | None:
+def _padded(graph: OnnxGraph, node: OnnxNode, producers: _Producers) -> list[OnnxNode] | None:
     """Return the Pad of an image with a side of 1, and the Reshape that drops this side; None for other tensors."""
     maker = producers.get(node.inputs[0]) if _pads_a_line(graph, node) else None
     if maker is None or maker.op != "Reshape":
@@ -77,7 +99,7 @@ def _pads_a_line(graph: OnnxGraph, node: OnnxNode) -> bool:
     return node.inputs[1] in graph.constants and graph.constants[node.inputs[1]].size == 6
 
 
-def _before_reshapes(graph: OnnxGraph, node: OnnxNode, producers: Mapping[str, OnnxNode]) -> dict[str, str]:
+def _before_reshapes(graph: OnnxGraph, node: OnnxNode, producers: _Producers) -> dict[str, str]:
     """Return for each tensor that an element-wise operator reads the one before its Reshape; none if one has none."""
     if node.domain or node.op not in UNARY | BINARY | {"BatchNormalization"} or len(node.outputs) > 1:
         return {}
@@ -91,26 +113,35 @@ def _before_reshapes(graph: OnnxGraph, node: OnnxNode, producers: Mapping[str, O
     return before
 
 
-def _adds_rows(first: tuple[int, ...], last: tuple[int, ...]) -> bool:
+def _changes_rows(first: _Shape, last: _Shape) -> bool:
+    return _adds_rows(first, last) or _drops_side(first, last)
+
+
+def _drops_batch(first: _Shape, last: _Shape) -> bool:
+    """Tell whether (1, ...) becomes (...)."""
+    return len(last) > 1 and first == (1, *last)
+
+
+def _adds_rows(first: _Shape, last: _Shape) -> bool:
     """Tell whether (rows, N) becomes (..., N)."""
     return len(first) == 2 and len(last) > 2 and first[-1] == last[-1]
 
 
-def _drops_side(first: tuple[int, ...], last: tuple[int, ...]) -> bool:
+def _drops_side(first: _Shape, last: _Shape) -> bool:
     """Tell whether (N, C, 1, L) or (N, C, L, 1) becomes (N, C, L)."""
     return len(first) == 4 and 1 in first[2:] and last == (*first[:2], first[2] * first[3])
 
 
-def _constant(
-    graph: OnnxGraph, node: OnnxNode, place: int, shapes: tuple[tuple[int, ...], tuple[int, ...]]
-) -> str | None:
+def _constant(graph: OnnxGraph, node: OnnxNode, place: int, shapes: tuple[_Shape, _Shape]) -> str | None:
     """Return the name of a constant operand for the tensor before the Reshape; None if it varies along its axes."""
     first, last = shapes
     name = node.inputs[place]
     if node.op in UNARY or not name:  # a bound
         return name
     if node.op == "BatchNormalization":
-        return name if len(first) == 4 else None
+        return name if _drops_side(first, last) else None
+    if _drops_batch(first, last):
+        return name
     value = graph.constants[name]
     if value.size == 1:
         return new_constant(graph, f"{name}.scalar", value.reshape(()))

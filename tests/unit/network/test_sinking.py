@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hilt.network.onnx_sinking import move_reshapes_back
+from hilt.network.onnx_canonical import canonicalise
+from hilt.network.onnx_sinking import move_dropped_batches_back, move_reshapes_back
 
 from .models import operators_after
 
@@ -101,3 +102,53 @@ def test_two_tensors_move_together_if_their_shapes_are_alike() -> None:
     assert other == ["Sin", "Cos", "Reshape", "Reshape", "Add"]
     half = operators_after(move_reshapes_back, SIDE[0], [*nodes[:3], ("Add", "c z -> y", {})], IMAGES, {"z": (2, 3, 7)})
     assert half == ["Sin", "Reshape", "Add"]
+
+
+@pytest.mark.parametrize(
+    ("names", "constant", "moves"),
+    [
+        ("r k", (), True), ("k r", (5,), True), ("r k", (3, 1), True), ("r k", (4, 3, 5), True), ("r r", (), True),
+        ("r k", (1, 4, 3, 5), False),
+    ],
+)  # fmt: skip
+def test_a_batch_of_one_comes_back_behind_any_constant_of_no_more_axes(
+    names: str, constant: tuple[int, ...], moves: bool
+) -> None:
+    nodes = [("Sin", "x -> a", {}), ("Reshape", "a s -> r", {}), ("Mul", f"{names} -> y", {})]
+    given = {"s": (4, 3, 5), "k": floats(*constant)}
+    found = operators_after(move_dropped_batches_back, (1, 4, 3, 5), nodes, given)
+    assert found == ["Sin", *(["Mul", "Reshape"] if moves else ["Reshape", "Mul"])]
+
+
+@pytest.mark.parametrize(
+    ("shape", "after", "op"),
+    [
+        ((4, 3, 5), (1, 4, 3, 5), "Sin"),
+        ((2, 3, 5), (6, 5), "Sin"),
+        ((1, 6), (6,), "Sin"),
+        ((1, 4, 3, 5), (4, 3, 5), "Softmax"),
+    ],
+)
+def test_other_reshapes_hold_before_layouts_are_cancelled(
+    shape: tuple[int, ...], after: tuple[int, ...], op: str
+) -> None:
+    nodes = [("Sin", "x -> a", {}), ("Reshape", "a s -> r", {}), (op, "r -> y", {})]
+    assert operators_after(move_dropped_batches_back, shape, nodes, {"s": after}) == ["Sin", "Reshape", op]
+
+
+def test_layouts_cancel_between_layers_that_drop_their_batch() -> None:
+    """Converters of sound models drop the batch behind each layer, with channels last."""
+    last: dict[str, Any] = {"perm": [0, 2, 3, 1]}
+    first: dict[str, Any] = {"perm": [0, 3, 1, 2]}
+    nodes: list[tuple[str, str, dict[str, Any]]] = [
+        ("Conv", "x w -> c", {}), ("Transpose", "c -> t", last), ("Reshape", "t s -> r", {}), ("Add", "r k -> b", {}),
+        ("Elu", "b -> e", {}), ("Reshape", "e q -> n", {}), ("Transpose", "n -> f", first),
+        ("MaxPool", "f -> p", {"kernel_shape": [1, 2], "strides": [1, 2]}), ("Transpose", "p -> u", last),
+        ("Reshape", "u v -> g", {}), ("Reshape", "g h -> i", {}), ("Transpose", "i -> j", first),
+        ("Conv", "j m -> y", {}),
+    ]  # fmt: skip
+    constants = {
+        "w": floats(4, 2, 3, 3), "m": floats(3, 4, 1, 1), "k": floats(4), "s": (6, 8, 4), "q": (1, 6, 8, 4),
+        "v": (6, 4, 4), "h": (1, 6, 4, 4),
+    }  # fmt: skip
+    assert operators_after(canonicalise, (1, 2, 8, 10), nodes, constants) == ["Conv", "Elu", "MaxPool", "Conv"]
