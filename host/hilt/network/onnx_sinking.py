@@ -21,14 +21,18 @@ def move_reshapes_back(graph: OnnxGraph) -> None:
     """Rewrite in place: Reshape and then an operator becomes the operator and then Reshape."""
 
     def moved(node: OnnxNode, producers: _Producers) -> list[OnnxNode] | None:
-        return _moved(graph, node, producers, _changes_rows) or _padded(graph, node, producers)
+        return _moved(graph, node, producers, _changes_rows) or _padded(graph, node, producers, _side_of)
 
     _each_behind(graph, moved)
 
 
 def move_dropped_batches_back(graph: OnnxGraph) -> None:
     """Rewrite in place: do the same of Reshapes that drop a batch of one, before layouts are cancelled."""
-    _each_behind(graph, lambda node, producers: _moved(graph, node, producers, _drops_batch))
+
+    def moved(node: OnnxNode, producers: _Producers) -> list[OnnxNode] | None:
+        return _moved(graph, node, producers, _drops_batch) or _padded(graph, node, producers, _batch_of)
+
+    _each_behind(graph, moved)
 
 
 def _each_behind(graph: OnnxGraph, rewrite: Callable[[OnnxNode, _Producers], list[OnnxNode] | None]) -> None:
@@ -71,19 +75,23 @@ def _moved(
     ]
 
 
-def _padded(graph: OnnxGraph, node: OnnxNode, producers: _Producers) -> list[OnnxNode] | None:
-    """Return the Pad of an image with a side of 1, and the Reshape that drops this side; None for other tensors."""
-    maker = producers.get(node.inputs[0]) if _pads_a_line(graph, node) else None
+def _padded(
+    graph: OnnxGraph, node: OnnxNode, producers: _Producers, dropped: Callable[[_Shape, _Shape], int | None]
+) -> list[OnnxNode] | None:
+    """Return the Pad of a tensor in front of the Reshape that drops an axis of 1, and the Reshape; None of others.
+
+    `dropped` tells by the shapes before and after a Reshape which axis that is.
+    """
+    maker = producers.get(node.inputs[0]) if _pads_all_axes(graph, node) else None
     if maker is None or maker.op != "Reshape":
         return None
-    pads = graph.constants[node.inputs[1]]
-    first, last = graph.shape(maker.inputs[0]), graph.shape(node.outputs[0])
-    if not _drops_side(first, graph.shape(node.inputs[0])):
+    place = dropped(graph.shape(maker.inputs[0]), graph.shape(node.inputs[0]))
+    if place is None:
         return None
-    place = 2 if first[2] == 1 else 3
-    wide = np.insert(pads.reshape(2, 3), place, 0, axis=1).reshape(-1).astype(np.int64)
+    last = graph.shape(node.outputs[0])
+    wide = np.insert(graph.constants[node.inputs[1]].reshape(2, -1), place, 0, axis=1).reshape(-1).astype(np.int64)
     result = graph.unique(f"{node.name}.moved")
-    graph.shapes[result] = (*last[:2], 1, last[2]) if place == 2 else (*last, 1)
+    graph.shapes[result] = (*last[:place], 1, *last[place:])
     graph.dtypes[result] = graph.dtypes.get(node.outputs[0], "float32")
     inputs = [maker.inputs[0], new_constant(graph, f"{node.name}.sides", wide), *node.inputs[2:]]
     return [
@@ -92,11 +100,22 @@ def _padded(graph: OnnxGraph, node: OnnxNode, producers: _Producers) -> list[Onn
     ]
 
 
-def _pads_a_line(graph: OnnxGraph, node: OnnxNode) -> bool:
-    """Tell whether a node is a Pad of all axes of a tensor of rank three, by constants."""
+def _pads_all_axes(graph: OnnxGraph, node: OnnxNode) -> bool:
+    """Tell whether a node is a Pad of all axes of a tensor, by constants."""
     if node.op != "Pad" or node.domain or any(node.inputs[3:]):
         return False
-    return node.inputs[1] in graph.constants and graph.constants[node.inputs[1]].size == 6
+    pads = graph.constants.get(node.inputs[1])
+    return pads is not None and pads.size == 2 * len(graph.shape(node.inputs[0]))
+
+
+def _side_of(first: _Shape, last: _Shape) -> int | None:
+    """Return which side of an image a Reshape drops."""
+    return (2 if first[2] == 1 else 3) if _drops_side(first, last) else None
+
+
+def _batch_of(first: _Shape, last: _Shape) -> int | None:
+    """Return the axis of the batch if a Reshape drops it."""
+    return 0 if _drops_batch(first, last) else None
 
 
 def _before_reshapes(graph: OnnxGraph, node: OnnxNode, producers: _Producers) -> dict[str, str]:

@@ -136,6 +136,14 @@ def test_other_reshapes_hold_before_layouts_are_cancelled(
     assert operators_after(move_dropped_batches_back, shape, nodes, {"s": after}) == ["Sin", "Reshape", op]
 
 
+@pytest.mark.parametrize(("shape", "moves"), [((1, 4, 3, 5), True), ((4, 3, 5, 1), False)])
+def test_a_batch_of_one_comes_back_behind_a_pad(shape: tuple[int, ...], moves: bool) -> None:
+    nodes = [("Sin", "x -> a", {}), ("Reshape", "a s -> r", {}), ("Pad", "r p v -> y", {})]
+    given = {"s": (4, 3, 5), "p": np.array([1, 0, 2, 0, 3, 0]), "v": np.float32(0.5)}
+    found = operators_after(move_dropped_batches_back, shape, nodes, given)
+    assert found == ["Sin", *(["Pad", "Reshape"] if moves else ["Reshape", "Pad"])]
+
+
 def test_layouts_cancel_between_layers_that_drop_their_batch() -> None:
     """Converters of sound models drop the batch behind each layer, with channels last."""
     last: dict[str, Any] = {"perm": [0, 2, 3, 1]}
