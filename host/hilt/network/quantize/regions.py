@@ -178,12 +178,11 @@ class _Finder:
 
     def _bends(self, node: OnnxNode) -> bool:
         """Tell whether a node is a PRelu with constant slopes by channel: int8 multiplies by them."""
-        slopes = self._graph.constants.get(node.inputs[1]) if node.op == "PRelu" else None
-        rank = len(self._graph.shape(node.outputs[0]))
-        if slopes is None or not 2 <= rank <= _MOST_AXES:
+        if node.op != "PRelu" or node.inputs[1] not in self._graph.constants:
             return False
+        slopes, rank = self._graph.constants[node.inputs[1]], len(self._graph.shape(node.outputs[0]))
         axes = [axis + rank - slopes.ndim for axis, size in enumerate(slopes.shape) if size > 1]
-        return axes == [1]
+        return axes == [1] and rank <= _MOST_AXES
 
     def _moves_or_combines(self, node: OnnxNode, read: int) -> bool:
         """Tell whether a node of `read` computed inputs is an operator that int8 has."""
