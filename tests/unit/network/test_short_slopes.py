@@ -50,10 +50,23 @@ def test_a_slope_of_all_channels_that_would_change_much_stays(slope: float) -> N
     assert short_slope(slope) == slope
 
 
-@pytest.mark.parametrize("slopes", [[0.3, 2.01], [-2.1, 0.1], [0.0, 0.0], []])
-def test_slopes_above_two_and_zeros_stay(slopes: list[float]) -> None:
+@pytest.mark.parametrize("slopes", [[0.07, 9.0], [-9.0, 0.07], [0.0, 0.0], []])
+def test_slopes_that_would_change_much_and_zeros_stay(slopes: list[float]) -> None:
     given = np.array(slopes, np.float32)
     np.testing.assert_array_equal(short_slopes(given), given)
+
+
+@pytest.mark.parametrize(
+    ("least", "most"), [(-1.3, 1.9), (-0.1, 1.05), (-2.6, 4.0), (-4.1, 5.3), (1.01, 5.3), (-2.9, 0.9)]
+)
+def test_slopes_on_both_sides_of_one_and_their_differences_from_it_are_weights(least: float, most: float) -> None:
+    slopes = np.random.default_rng(4).uniform(least, most, 64).astype(np.float32)
+    slopes[:2] = least, most
+    made = short_slopes(slopes)
+    assert 0 < np.abs(made - slopes).max() <= 2**-5
+    bits = next(bits for bits in range(20) if np.array_equal(np.rint(made * 2.0**bits), made * 2.0**bits))
+    largest = np.abs(made).max() if most < 1 else max(np.abs(made).max(), np.abs(1 - made).max())
+    assert largest * 2**bits <= 127
 
 
 def quantised(middle: Any, kept: tuple[str, ...] = (), **constants: NDArray[Any]) -> Quantisation:
@@ -83,17 +96,19 @@ def quantised(middle: Any, kept: tuple[str, ...] = (), **constants: NDArray[Any]
     ids=["PRelu", "LeakyRelu of 0.1", "LeakyRelu"],
 )
 def test_vta_runs_what_the_quantiser_writes(middle: Any) -> None:
-    slopes = np.random.default_rng(3).uniform(-0.2, 1.2, (24, 1, 1))
-    made = quantised(middle, s=slopes)
+    for least, most in ((-0.2, 1.2), (-1.3, 3.9)):
+        slopes = np.random.default_rng(3).uniform(least, most, (24, 1, 1))
+        assert_on_vta(quantised(middle, s=slopes))
+
+
+def assert_on_vta(made: Quantisation) -> None:
     assert made.agreement.unexplained == 0
     layer = layer_of(made.graph, made.graph.nodes[2], VTA)
     assert isinstance(layer.work, Slopes), layer  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(("largest", "kept"), [(2.5, ()), (0.9, ("act",))])
-def test_slopes_above_two_and_those_of_kept_nodes_are_written_as_they_are(
-    largest: float, kept: tuple[str, ...]
-) -> None:
+@pytest.mark.parametrize(("largest", "kept"), [(9.0, ()), (0.9, ("act",))])
+def test_large_slopes_and_those_of_kept_nodes_are_written_as_they_are(largest: float, kept: tuple[str, ...]) -> None:
     slopes = np.random.default_rng(3).uniform(0.5, largest, (24, 1, 1)).astype(np.float32)
     made = quantised(helper.make_node("PRelu", ["a", "s"], ["b"], name="act"), kept, s=slopes)
     (written,) = (node for node in made.model.nodes if node.op == "PRelu")

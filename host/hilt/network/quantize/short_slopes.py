@@ -15,8 +15,9 @@ from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant
 
 _LARGEST_WEIGHT = 127
 _MOST_BITS = 15
-_LARGEST_SLOPE = 2.0
-"""Beside a larger one the other slopes would have few bits."""
+_MOST_BITS_OF_CHANNELS = 20
+_FARTHEST_OF_CHANNELS = 2.0**-5
+"""The most that a slope of a channel is changed by."""
 _ALPHA = 0.01
 """The slope of a LeakyRelu that names none."""
 _FARTHEST = 2.0**-9
@@ -24,7 +25,7 @@ _FARTHEST = 2.0**-9
 
 
 def with_short_slopes(graph: OnnxGraph, kept: Collection[str] = ()) -> OnnxGraph:
-    """Return a graph whose slopes are int8 multiples of a power of two, one for each node, if none is above 2.
+    """Return a graph whose slopes are int8 multiples of a power of two, one for each node, where these are near.
 
     `kept`: nodes that stay as they are.
     """
@@ -48,7 +49,9 @@ def _with_short_slopes(graph: OnnxGraph, node: OnnxNode) -> OnnxNode:
 
 
 def short_slopes(slopes: NDArray[Any]) -> NDArray[Any]:
-    """Return slopes of channels as int8 multiples of the power of two that is nearest; as they are if one is above 2.
+    """Return slopes of channels as int8 multiples of a power of two; as they are if that changes one by too much.
+
+    If one is above 1, int8 has to hold their differences from 1, too.
 
     Args:
         slopes: Floats.
@@ -56,15 +59,15 @@ def short_slopes(slopes: NDArray[Any]) -> NDArray[Any]:
     Returns:
         Of the same shape and dtype.
     """
-    largest = float(np.abs(slopes).max(initial=0.0))
-    if not 0 < largest <= _LARGEST_SLOPE:
-        return slopes
-    exponent = int(np.floor(np.log2(_LARGEST_WEIGHT / largest)))
     found = []
-    for bits in (exponent, exponent + 1):  # the finer step clips the largest slopes
-        weights = np.clip(np.rint(slopes * 2.0**bits), -_LARGEST_WEIGHT, _LARGEST_WEIGHT)
-        found.append((weights * 2.0**-bits).astype(slopes.dtype))
-    return min(found, key=lambda each: float(((each - slopes) ** 2).sum()))
+    for bits in range(_MOST_BITS_OF_CHANNELS + 1):
+        one = 1 << bits
+        low = one - _LARGEST_WEIGHT if np.any(np.rint(slopes * one) > one) else -_LARGEST_WEIGHT
+        if low <= _LARGEST_WEIGHT:
+            weights = np.clip(np.rint(slopes * one), max(low, -_LARGEST_WEIGHT), _LARGEST_WEIGHT)
+            found.append((weights / one).astype(slopes.dtype))
+    near = [each for each in found if np.abs(each - slopes).max(initial=0.0) <= _FARTHEST_OF_CHANNELS]
+    return min(near, key=lambda each: float(((each - slopes) ** 2).sum()), default=slopes)
 
 
 def short_slope(slope: float) -> float:
