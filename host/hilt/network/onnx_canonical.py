@@ -101,7 +101,8 @@ def _rearrange(graph: OnnxGraph) -> None:
     _each_node(graph, _adjacent_reshapes)
     graph.remove_unused()
     cancel_layouts(graph)
-    _each_node(graph, pool_means)  # a mean over the image may show only now
+    for pooled in (pool_means, pool_largest):  # a mean over the image, or a maximum, may show only now
+        _each_node(graph, pooled)
     move_reshapes_back(graph)
     fold_into_tables(graph)
     fold_affine(graph)

@@ -53,8 +53,8 @@ def _rewritten(graph: OnnxGraph, node: OnnxNode, producers: dict[str, OnnxNode])
         return _joined_first(graph, node, sources)
     if not any(sources):
         return None
-    if node.op == "ReduceMean":
-        return _mean(graph, node, sources[0])
+    if node.op in ("ReduceMax", "ReduceMean"):
+        return _reduced(graph, node, sources[0])
     return _moved(graph, node, sources)
 
 
@@ -113,21 +113,24 @@ def _plain(graph: OnnxGraph, node: OnnxNode) -> OnnxNode:
     return reshape_node(graph, node.name, node.inputs[0], node.outputs[0], tuple(shape[axis] for axis in perm))
 
 
-def _mean(graph: OnnxGraph, node: OnnxNode, source: str) -> list[OnnxNode] | None:
-    """Return the mean over height and width of the tensor with channels first."""
-    if not source or len(graph.shape(source)) != 4 or reduced_axes(graph, node, 4) != [1, 2]:
+def _reduced(graph: OnnxGraph, node: OnnxNode, source: str) -> list[OnnxNode] | None:
+    """Return the mean or maximum over height and width, or along a line, of the tensor with channels first."""
+    rank = len(graph.shape(source)) if source else 0
+    if not source or reduced_axes(graph, node, rank) != list(range(1, rank - 1)):
         return None
-    inputs, attributes = [source], {**node.attributes, "axes": [2, 3]}
+    sides = list(range(2, rank))
+    inputs, attributes = [source], {**node.attributes, "axes": sides}
     if "axes" not in node.attributes:
-        inputs.append(new_constant(graph, f"{node.name}.axes", np.array([2, 3], np.int64)))
+        inputs.append(new_constant(graph, f"{node.name}.axes", np.array(sides, np.int64)))
         del attributes["axes"]
     if not node.attributes.get("keepdims", 1):
         return [OnnxNode(node.name, node.op, inputs, list(node.outputs), attributes)]
-    mean = graph.unique(f"{node.outputs[0]}.first")
-    graph.shapes[mean], graph.dtypes[mean] = (*graph.shape(source)[:2], 1, 1), "float32"
+    result, ones = graph.unique(f"{node.outputs[0]}.first"), [1] * len(sides)
+    graph.shapes[result], graph.dtypes[result] = (*graph.shape(source)[:2], *ones), "float32"
+    name, perm = (f"{node.name}.last", LAST) if rank == 4 else (f"{node.name}{_ROWS_MARK}", _ROWS)
     return [
-        OnnxNode(node.name, node.op, inputs, [mean], attributes),
-        OnnxNode(f"{node.name}.last", "Transpose", [mean], list(node.outputs), {"perm": list(LAST)}),
+        OnnxNode(node.name, node.op, inputs, [result], attributes),
+        OnnxNode(name, "Transpose", [result], list(node.outputs), {"perm": list(perm)}),
     ]
 
 

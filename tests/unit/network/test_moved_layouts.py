@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hilt.network.onnx_canonical import canonicalise
 from hilt.network.onnx_layouts import cancel_layouts
 
 from .models import operators_after
@@ -156,19 +157,40 @@ def test_a_slice_moves_with_or_without_axes_and_steps(names: str) -> None:
     assert found == ["Slice", "Transpose" if has_sides else "Reshape"]
 
 
+@pytest.mark.parametrize("op", ["ReduceMean", "ReduceMax"])
 @pytest.mark.parametrize(
-    ("axes", "keep", "left"),
+    ("axes", "keep", "turned", "left"),
     [
-        ([1, 2], 0, ["ReduceMean"]),
-        ([-2, 1], 0, ["ReduceMean"]),
-        ([1], 0, ["Transpose", "ReduceMean"]),
-        ([1, 3], 0, ["Transpose", "ReduceMean"]),
-        ([1, 2], 1, ["ReduceMean", "Reshape"]),
+        ([1, 2], 0, False, []),
+        ([-2, 1], 0, False, []),
+        ([1], 0, True, []),
+        ([1, 3], 0, True, []),
+        ([1, 2], 1, False, ["Reshape"]),
     ],
 )
-def test_a_mean_over_the_sides_needs_no_transpose(axes: list[int], keep: int, left: list[str]) -> None:
-    found = nodes_of((2, 3, 4, 5), last(("ReduceMean", "t a -> y", {"keepdims": keep})), {"a": axes})
-    assert found == left
+def test_a_mean_or_maximum_over_the_sides_needs_no_transpose(
+    op: str, axes: list[int], keep: int, turned: bool, left: list[str]
+) -> None:
+    found = nodes_of((2, 3, 4, 5), last((op, "t a -> y", {"keepdims": keep})), {"a": axes})
+    assert found == [*(["Transpose"] if turned else []), op, *left]
+
+
+@pytest.mark.parametrize("op", ["ReduceMean", "ReduceMax"])
+@pytest.mark.parametrize(("axis", "keep", "left"), [(1, 0, []), (1, 1, ["Reshape"]), (2, 0, None)])
+def test_a_mean_or_maximum_along_a_line_needs_none_either(
+    op: str, axis: int, keep: int, left: list[str] | None
+) -> None:
+    nodes = last(("Reshape", "t s -> r", {}), ("Relu", "r -> q", {}), (op, "q a -> y", {"keepdims": keep}))
+    found = nodes_of((2, 5, 1, 7), nodes, {"s": (2, 7, 5), "a": [axis]})
+    assert found == ["Reshape", "Relu", *(["Transpose", op] if left is None else [op, *left])]
+
+
+@pytest.mark.parametrize("op", ["ReduceMean", "ReduceMax"])
+def test_a_pool_of_a_whole_image_with_channels_last_is_one_of_vta(op: str) -> None:
+    nodes = [("Conv", "x w -> c", {}), *[("Transpose", "c -> t", {"perm": LAST}), (op, "t a -> y", {"keepdims": 0})]]
+    weights = np.random.default_rng(5).normal(0, 1, (4, 3, 1, 1)).astype(np.float32)
+    found = operators_after(canonicalise, (1, 3, 8, 8), nodes, {"w": weights, "a": [1, 2]})
+    assert found == ["Conv", "GlobalMaxPool" if op == "ReduceMax" else "GlobalAveragePool", "Reshape"]
 
 
 ROW: tuple[str, str, dict[str, Any]] = ("Reshape", "t s -> f", {})
