@@ -163,11 +163,13 @@ class _Mover:
         data, weights = node.inputs[0], self._writer.constants[node.inputs[1]]
         channels = self._maps[data]
         pixels, made = (math.prod(self._tensors[name].shape[2:]) for name in (data, node.outputs[0]))
-        count, width, taken = len(channels), channels.width(self._widths), weights[:, 0].size * made
-        direct = width * taken if channels.is_joinable(self._widths) else math.inf
+        count, width, taps = len(channels), self._whole(channels.width(self._widths)), math.prod(weights.shape[2:])
+        lanes = self._whole(len(weights)) * made
+        direct = width * taps * lanes if channels.is_joinable(self._widths) else math.inf
         selects = self._is_image(data) and self._selects(channels)
-        selecting = width * count * pixels + count * taken if selects else math.inf
-        if min(direct, selecting) > count * (taken + _MOST_MACS * pixels):
+        selecting = self._whole(count) * (width * pixels + taps * lanes) if selects else math.inf
+        moved = min(self._whole(count * taps), self._whole(count) * taps) * lanes + count * _MOST_MACS * pixels
+        if min(direct, selecting) > moved:
             return node
         if selecting < direct:
             channels = ChannelMap.whole(self._selected(data, self._block), count)
@@ -178,6 +180,10 @@ class _Mover:
         if node.op == "dense":
             joined = self._flat(joined)
         return replace(node, inputs=(joined, self._constant(f"{node.name}.columns", columns), *node.inputs[2:]))
+
+    def _whole(self, channels: int) -> int:
+        """Return channels in whole blocks: VTA takes as long for a part of one."""
+        return -(-channels // self._block) * self._block
 
     def _flat(self, name: str) -> str:
         """Return an image of one pixel as (N, C)."""

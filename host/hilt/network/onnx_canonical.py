@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hilt.network.kernels import spread
 from hilt.network.onnx_affine import fold_affine, write_norms_as_layers
+from hilt.network.onnx_channel_pools import pool_channels
 from hilt.network.onnx_clips import clip_hard_sigmoids
 from hilt.network.onnx_cut_joins import cut_at_once, cut_before_joining, turn_before_joining
 from hilt.network.onnx_fourier import write_transforms
@@ -103,6 +104,7 @@ def _rearrange(graph: OnnxGraph) -> None:
     cancel_layouts(graph)
     for pooled in (pool_means, pool_largest):  # a mean over the image, or a maximum, may show only now
         _each_node(graph, pooled)
+    pool_channels(graph)
     move_reshapes_back(graph)
     fold_into_tables(graph)
     fold_affine(graph)

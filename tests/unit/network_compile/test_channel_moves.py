@@ -288,6 +288,15 @@ def test_few_channels_of_many_stay_with_the_processor() -> None:
     assert with_unmoved_channels(graph, 16) is graph
 
 
+@pytest.mark.parametrize(("kernel", "read"), [(1, 32), (7, 2)])
+def test_a_large_kernel_reads_single_channels_joined(kernel: int, read: int) -> None:
+    """Apart, each takes a whole block for each of its 49 taps; joined, the taps of both share blocks."""
+    net = Net(0)
+    joined = net.join(net.convolution("x", 1), net.convolution("x", 1))
+    made = same_values(net.graph(net.convolution(joined, 1, kernel)))
+    assert made.tensors[made.nodes[-1].inputs[0]].shape[1] == read
+
+
 def test_a_map_takes_the_channels_of_its_sources() -> None:
     widths = Widths({n: Tensor(n, (1, c, 2, 2), "int8") for n, c in zip("abc", (12, 32, 16), strict=True)}, 16)
     joined = ChannelMap.joined([ChannelMap.whole(name, widths.of(name)) for name in "abc"], widths)
