@@ -56,13 +56,13 @@ class Aliases:
         return True
 
     def _reshape(self, node: Node) -> bool:
-        """Join a Reshape that only removes or adds axes of one element behind (N, C)."""
+        """Join a Reshape that leaves images and channels as they are: whole images' elements lie in one order."""
         source, output = node.inputs[0], node.outputs[0]
         tensors = [self.graph.tensors[name] for name in (source, output)]
         if tensors[0].dtype != "int8" or any(len(tensor.shape) not in (2, 4) for tensor in tensors):
             return False
         first, second = ((*tensor.shape, 1, 1)[:4] for tensor in tensors)
-        if first != second:
+        if first[:2] != second[:2] or (self.layout.bands and first != second):
             return False
         self._within[output] = (source, 0)
         return True

@@ -14,6 +14,7 @@ from hilt.network.onnx_affine import fold_affine, write_norms_as_layers
 from hilt.network.onnx_channel_pools import pool_channels
 from hilt.network.onnx_clips import clip_hard_sigmoids
 from hilt.network.onnx_cut_joins import cut_at_once, cut_before_joining, turn_before_joining
+from hilt.network.onnx_dilated_lines import fold_dilated_line
 from hilt.network.onnx_fourier import write_transforms
 from hilt.network.onnx_functions_first import functions_first
 from hilt.network.onnx_functions_of_cuts import functions_before_cuts
@@ -28,7 +29,7 @@ from hilt.network.onnx_pools import pool_largest
 from hilt.network.onnx_products import merge_products, plain_product
 from hilt.network.onnx_repeated import repeat_addends, repeat_pixels
 from hilt.network.onnx_sequences import lift_sequences
-from hilt.network.onnx_sinking import move_dropped_batches_back, move_reshapes_back
+from hilt.network.onnx_sinking import move_dropped_batches_back, move_lines_back, move_reshapes_back
 from hilt.network.onnx_slices import part_joined
 from hilt.network.onnx_transposed import activate_before_shuffle, lower_transposed
 from hilt.network.onnx_turned_products import turn_products
@@ -73,6 +74,7 @@ def canonicalise(graph: OnnxGraph) -> None:
         _pads,
         filter_by_phases,
         without_idle_taps,
+        fold_dilated_line,
         _wide_pads,
         _whole_pads,
         _whole_sizes,
@@ -98,7 +100,10 @@ def _rearrange(graph: OnnxGraph) -> None:
     functions_before_cuts(graph)
     turn_before_joining(graph)
     activate_before_shuffle(graph)
-    move_dropped_batches_back(graph)
+    for move_back in (move_dropped_batches_back, move_lines_back):
+        _each_node(graph, _adjacent_reshapes)
+        graph.remove_unused()
+        move_back(graph)
     _each_node(graph, _adjacent_reshapes)
     graph.remove_unused()
     cancel_layouts(graph)

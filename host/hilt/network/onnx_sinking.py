@@ -35,6 +35,11 @@ def move_dropped_batches_back(graph: OnnxGraph) -> None:
     _each_behind(graph, moved)
 
 
+def move_lines_back(graph: OnnxGraph) -> None:
+    """Rewrite in place: do the same of Reshapes that make a line of an image's rows."""
+    _each_behind(graph, lambda node, producers: _moved(graph, node, producers, _makes_line))
+
+
 def _each_behind(graph: OnnxGraph, rewrite: Callable[[OnnxNode, _Producers], list[OnnxNode] | None]) -> None:
     """Let `rewrite` give each node's successors by the nodes in front of it; None keeps it."""
     producers: dict[str, OnnxNode] = {}
@@ -141,6 +146,13 @@ def _drops_batch(first: _Shape, last: _Shape) -> bool:
     return len(last) > 1 and first == (1, *last)
 
 
+def _makes_line(first: _Shape, last: _Shape) -> bool:
+    """Tell whether (N, C, H, W) becomes (N, C, H * W), or an image with a side of 1."""
+    if len(first) != 4 or 1 in first[2:] or len(last) not in (3, 4) or first[:2] != last[:2]:
+        return False
+    return len(last) == 3 or 1 in last[2:]
+
+
 def _adds_rows(first: _Shape, last: _Shape) -> bool:
     """Tell whether (rows, N) becomes (..., N)."""
     return len(first) == 2 and len(last) > 2 and first[-1] == last[-1]
@@ -158,7 +170,7 @@ def _constant(graph: OnnxGraph, node: OnnxNode, place: int, shapes: tuple[_Shape
     if node.op in UNARY or not name:  # a bound
         return name
     if node.op == "BatchNormalization":
-        return name if _drops_side(first, last) else None
+        return name if _drops_side(first, last) or _makes_line(first, last) else None
     if _drops_batch(first, last):
         return name
     value = graph.constants[name]

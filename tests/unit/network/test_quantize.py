@@ -328,6 +328,14 @@ def test_a_convolution_with_unequal_strides_transposed_runs_as_a_layer_of_phases
     assert_agrees(result)
 
 
+def test_a_layer_adds_the_noise_that_its_input_has_not() -> None:
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"]), helper.make_node("Conv", ["c", "v"], ["y"])]
+    model = model_of(nodes, {"x": (1, 3, 8, 8)}, {"w": normal(8, 3, 3, 3), "v": normal(4, 8, 1, 1)})
+    first, second = quantised(model).costs.layers
+    noises = [10 ** (-each.decibels / 10) for each in (first, second)]
+    assert second.added == pytest.approx(noises[1] - noises[0]) and 0 < first.added <= noises[0]
+
+
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_the_reciprocal_of_a_zero_saturates_without_a_word() -> None:
     nodes = [

@@ -40,6 +40,7 @@ CASES: dict[str, Case] = {
     "gelu": ("GELU", {"kind": "GeluOptions"}, SHAPE, SHAPE, {}),
     "gelu, approximate": ("GELU", {"kind": "GeluOptions", "approximate": True}, SHAPE, SHAPE, {}),
     "softmax": ("SOFTMAX", {"kind": "SoftmaxOptions", "beta": 0.5}, SHAPE, SHAPE, {}),
+    "softmax of 2": ("SOFTMAX", {"kind": "SoftmaxOptions", "beta": 2.0}, SHAPE, SHAPE, {}),
     "log softmax": ("LOG_SOFTMAX", {"kind": "LogSoftmaxOptions"}, SHAPE, SHAPE, {}),
     "sub": ("SUB", {"kind": "SubOptions", "fusedActivationFunction": RELU}, SHAPE, SHAPE, {"b": floats(5)}),
     "div": ("DIV", {"kind": "DivOptions"}, SHAPE, SHAPE, {"b": floats(1, 4, 1, least=0.5)}),

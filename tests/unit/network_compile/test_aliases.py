@@ -95,6 +95,36 @@ def test_the_twin_knows_where_a_tensor_lies_within_another() -> None:
     assert [step.cycles for step in run.steps if step.kind == "vta"] == [program["cycles"]]
 
 
+def reshaped(builder: Builder, name: str, shape: tuple[int, ...]) -> str:
+    return builder.add_node(f"reshape{len(builder.nodes)}", "reshape", [name], shape, {"shape": list(shape)})
+
+
+@pytest.mark.parametrize(
+    ("images", "parameters", "channels", "shape"),
+    [(1, PYNQ, 32, (64, 1)), (1, PYNQ, 24, (4, 16)), (2, PYNQ, 16, (1, 64)), (4, BATCHED, 32, (2, 32))],
+)
+def test_rows_and_a_line_lie_in_one_memory(images: int, parameters: str, channels: int, shape: tuple[int, int]) -> None:
+    builder = Builder((images, 16, 8, 8))
+    line = reshaped(builder, builder.conv("x", channels), (images, channels, *shape))
+    made = compiled(builder.graph(builder.conv(line, 16)), parameters)
+    assert kinds(made) == ["pack", "vta", "unpack"]
+
+
+def test_channels_that_become_rows_are_moved() -> None:
+    builder = Builder((1, 16, 8, 8))
+    made = compiled(builder.graph(builder.conv(reshaped(builder, builder.conv("x", 32), (1, 16, 8, 16)), 16)))
+    assert kinds(made).count("cpu") == 1
+
+
+@pytest.mark.parametrize("bands", [False, True])
+def test_rows_of_bands_do_not_follow_one_another(bands: bool) -> None:
+    """Lanes hold parts of one image then."""
+    builder = Builder((1, 16, 8, 8))
+    graph = builder.graph(reshaped(builder, builder.conv("x", 32), (1, 32, 16, 4)))
+    aliases = Aliases(graph, PackedLayout(VTAParameters.from_name(BATCHED), bands))
+    assert aliases.join(graph.nodes[-1]) is not bands
+
+
 def test_a_tensor_in_two_concats_is_copied_for_the_second() -> None:
     builder = Builder((1, 16, 8, 8))
     first, second, third = (builder.conv("x", 16) for _ in range(3))
