@@ -5,33 +5,46 @@ Spatial attention (CBAM) joins both, and a convolution reads them. As floats all
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant, reduced_axes, reshape_node
 
 _LAYERS = ("Conv", "ConvTranspose", "Gemm")
+_MOVES = ("Concat", "Pad", "Reshape")
 
 
 def pool_channels(graph: OnnxGraph) -> None:
-    """Rewrite in place."""
-    behind, before = _reached(graph.nodes), _reached(reversed(graph.nodes), backwards=True)
+    """Rewrite in place those of what a layer made, which layers alone read, joined or not: a norm needs floats."""
+    behind, consumers = _behind_layers(graph), graph.consumers()
     nodes: list[OnnxNode] = []
     for node in graph.nodes:
-        between = node.inputs and node.inputs[0] in behind and node.outputs[0] in before
+        between = node.inputs and node.inputs[0] in behind and _reaches_layers(graph, node.outputs[0], consumers)
         nodes += (_rewritten(graph, node) if between and not node.domain else None) or [node]
     graph.nodes = nodes
 
 
-def _reached(nodes: Iterable[OnnxNode], *, backwards: bool = False) -> set[str]:
-    """Return the tensors that depend on a layer, or those that a layer depends on."""
+def _behind_layers(graph: OnnxGraph) -> set[str]:
+    """Return the tensors that depend on a layer."""
     found: set[str] = set()
-    for node in nodes:
-        read, made = (node.outputs, node.inputs) if backwards else (node.inputs, node.outputs)
-        if node.op in _LAYERS or not found.isdisjoint(read):
-            found.update(name for name in made if name)
+    for node in graph.nodes:
+        if node.op in _LAYERS or not found.isdisjoint(node.inputs):
+            found.update(node.outputs)
     return found
+
+
+def _reaches_layers(graph: OnnxGraph, name: str, consumers: Mapping[str, Sequence[OnnxNode]]) -> bool:
+    """Tell whether layers alone read a tensor, moved and joined at most."""
+    readers = consumers.get(name, ())
+    return (
+        bool(readers)
+        and name not in graph.outputs
+        and all(
+            reader.op in _LAYERS or (reader.op in _MOVES and _reaches_layers(graph, reader.outputs[0], consumers))
+            for reader in readers
+        )
+    )
 
 
 def _rewritten(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
@@ -43,7 +56,7 @@ def _rewritten(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
     if reduced_axes(graph, node, 4) != [1]:
         return None
     images, channels, height, width = shape
-    source, nodes, pooled = node.inputs[0], [], graph.unique(f"{node.name}.pooled")
+    source, nodes, pooled = node.inputs[0], list[OnnxNode](), graph.unique(f"{node.name}.pooled")
     if node.op == "ReduceMean":
         weights = np.full((1, channels, 1, 1), 1 / channels, np.float32)
         made, attributes = (images, 1, height, width), {"kernel_shape": [1, 1], "dilations": [1, 1], "group": 1}

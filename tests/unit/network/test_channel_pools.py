@@ -40,6 +40,16 @@ def test_it_stays_where_no_layer_is_in_front_or_behind(op: str) -> None:
     assert op in left_by(op, (1,), 1, (FIRST, None))
 
 
+def test_the_means_of_a_norm_stay_floats() -> None:
+    nodes: list[Any] = [
+        FIRST, ("ReduceMean", "c a -> u", {}), ("Sub", "c u -> d", {}), ("Mul", "d d -> q", {}),
+        ("ReduceMean", "q a -> s", {}), ("Sqrt", "s -> r", {}), ("Div", "d r -> m", {}), ("Conv", "m w -> y", {}),
+    ]  # fmt: skip
+    weights = np.random.default_rng(3).normal(0, 1, (6, 6, 1, 1)).astype(np.float32)
+    found = operators_after(canonicalise, IMAGE, nodes, {"w": weights, "a": [1]})
+    assert found == ["Conv", "ReduceMean", "Sub", "Mul", "ReduceMean", "Sqrt", "Div", "Conv"]
+
+
 def test_other_axes_stay() -> None:
     assert "ReduceMax" in left_by("ReduceMax", (3,), 1, (FIRST, None))
     assert left_by("ReduceMin", (1,), 1) == ["Conv", "ReduceMin", "Conv"]

@@ -40,8 +40,10 @@ def dense(units: Array = UNITS) -> Any:
 
 
 def convolution(*before: Any, kernel: tuple[int, ...] = (16, 6, 3, 3), data: str = "x", group: int = 1) -> Any:
+    """Return a convolution with weights for inputs of these units, from the second on if it reads three."""
     nodes = [*before, helper.make_node("Conv", [data, "w"], ["y"], group=group, pads=[1, 1, 1, 1])]
-    return nodes, {"w": weights(*kernel)}
+    units = UNITS[1:4] if kernel[1] == 3 else UNITS
+    return nodes, {"w": weights(*kernel) / units.reshape(*((-1, 1) if group > 1 else (1, -1)), 1, 1)}
 
 
 IMAGE, LAST = (1, 6, 8, 8), (1, 8, 8, 6)
