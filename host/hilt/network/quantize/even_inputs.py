@@ -42,20 +42,22 @@ class _Data:
     squares: Floats
 
 
-def with_even_inputs(graph: OnnxGraph, samples: Sequence[Feeds]) -> OnnxGraph:
-    """Return a canonical float graph with a product behind each input whose channels are uneven.
+def with_even_inputs(graph: OnnxGraph, samples: Sequence[Feeds]) -> tuple[OnnxGraph, list[str]]:
+    """Return a canonical float graph with a product behind each input whose channels are uneven, and these inputs.
 
     Args:
         graph: The graph.
         samples: They show the values of each channel.
     """
+    made, uneven = graph, []
     for name in graph.inputs:
         rank = len(graph.shape(name))
         if graph.dtypes.get(name) != "float32" or rank < 2 or name in graph.outputs:
             continue
         for axis in dict.fromkeys((1, rank - 1)):
-            graph = _evened(graph, name, axis, samples)
-    return graph
+            before, made = made, _evened(made, name, axis, samples)
+            uneven += [name] * (made is not before)
+    return made, uneven
 
 
 def _evened(graph: OnnxGraph, name: str, axis: int, samples: Sequence[Feeds]) -> OnnxGraph:

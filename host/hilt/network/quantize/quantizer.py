@@ -166,7 +166,11 @@ def quantise(
     kept = (*kept, *float_heads(graph, kept))
     lower_opset(graph)
     samples = hold_out(calibration)
-    prepared = with_even_inputs(with_short_slopes(graph, kept), (*samples.fitted, *samples.deciding))
+    prepared, uneven = with_even_inputs(with_short_slopes(graph, kept), (*samples.fitted, *samples.deciding))
+    notes = [
+        *notes,
+        *(f"the channels of {name} differ in range: each has a factor before it becomes int8" for name in uneven),
+    ]
 
     def made_of(given: OnnxGraph, floats: Collection[str]) -> _Int8Model:
         fitted = fit(
