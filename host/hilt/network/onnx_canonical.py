@@ -18,7 +18,7 @@ from hilt.network.onnx_dilated_lines import fold_dilated_line
 from hilt.network.onnx_fourier import write_transforms
 from hilt.network.onnx_functions_first import functions_first
 from hilt.network.onnx_functions_of_cuts import functions_before_cuts
-from hilt.network.onnx_graph import OnnxGraph, OnnxNode, infer_shapes, new_constant, reshape_node
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode, infer_shapes, new_constant, reshape_node, slice_node
 from hilt.network.onnx_idle_taps import without_idle_taps
 from hilt.network.onnx_layouts import cancel_layouts
 from hilt.network.onnx_look_up import fold_into_tables, look_up_one_hot
@@ -145,7 +145,7 @@ def _splits(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
     slices, start = [], 0
     for place, output in enumerate(node.outputs):
         end = start + graph.shape(output)[axis]
-        slices.append(_cut(graph, f"{node.name}.{place}", node.inputs[0], output, (start, end, axis)))
+        slices.append(slice_node(graph, f"{node.name}.{place}", node.inputs[0], output, {axis: (start, end)}))
         start = end
     return slices
 
@@ -160,9 +160,8 @@ def _only_places(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
     if place is None:
         return None
     cut = graph.unique(f"{node.name}.cut")
-    graph.shapes[cut], graph.dtypes[cut] = (*shape[:axis], 1, *shape[axis + 1 :]), "float32"
     return [
-        _cut(graph, cut, source, cut, (place, place + 1, axis)),
+        slice_node(graph, cut, source, cut, {axis: (place, place + 1)}),
         reshape_node(graph, node.name, cut, node.outputs[0], graph.shape(node.outputs[0])),
     ]
 
@@ -172,15 +171,6 @@ def _only_place(places: NDArray[Any] | None, size: int) -> int | None:
     if places is None or places.size != 1 or not -size <= int(places.ravel()[0]) < size:
         return None
     return int(places.ravel()[0]) % size
-
-
-def _cut(graph: OnnxGraph, name: str, source: str, result: str, bounds: tuple[int, int, int]) -> OnnxNode:
-    """Return the Slice of a tensor from a start to an end along an axis."""
-    constants = [
-        new_constant(graph, f"{name}.{key}", np.array([value], np.int64))
-        for key, value in zip(("start", "end", "axis"), bounds, strict=True)
-    ]
-    return OnnxNode(name, "Slice", [source, *constants], [result])
 
 
 def _nested_joins(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:

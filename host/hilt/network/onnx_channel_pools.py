@@ -63,14 +63,10 @@ def _rewritten(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
         pool = OnnxNode(node.name, "Conv", [source, new_constant(graph, f"{node.name}.mean", weights)], [pooled])
     else:
         lines, made = graph.unique(f"{node.name}.lines"), (images, 1, 1, height * width)
-        nodes.append(_reshape(graph, f"{node.name}.lines", source, lines, (images, 1, channels, height * width)))
+        nodes.append(reshape_node(graph, f"{node.name}.lines", source, lines, (images, 1, channels, height * width)))
         attributes = {"kernel_shape": [channels, 1]}
         pool = OnnxNode(node.name, "MaxPool", [lines], [pooled])
     pool.attributes = {**attributes, "strides": [1, 1], "pads": [0] * 4}
     graph.shapes[pooled], graph.dtypes[pooled] = made, "float32"
-    return [*nodes, pool, _reshape(graph, f"{node.name}.shape", pooled, node.outputs[0], graph.shape(node.outputs[0]))]
-
-
-def _reshape(graph: OnnxGraph, name: str, source: str, result: str, shape: tuple[int, ...]) -> OnnxNode:
-    graph.shapes[result], graph.dtypes[result] = shape, "float32"
-    return reshape_node(graph, name, source, result, shape)
+    result = node.outputs[0]
+    return [*nodes, pool, reshape_node(graph, f"{node.name}.shape", pooled, result, graph.shape(result))]

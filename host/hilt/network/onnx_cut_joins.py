@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
-from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode, slice_node
 
 _BLOCK = 16
 """Channels of a block, or a part of one: a Slice at a multiple may be an address."""
@@ -83,14 +81,7 @@ def _both(graph: OnnxGraph, node: OnnxNode, maker: OnnxNode) -> OnnxNode | None:
     for axis, (start, end) in second.items():
         begin = first[axis][0] if axis in first else 0
         parts[axis] = begin + start, begin + end
-    axes = sorted(parts)
-    bounds = [
-        new_constant(graph, f"{node.name}.{key}", np.array(values, np.int64))
-        for key, values in (
-            ("starts", [parts[axis][0] for axis in axes]), ("ends", [parts[axis][1] for axis in axes]), ("axes", axes)
-        )
-    ]  # fmt: skip
-    return OnnxNode(node.name, "Slice", [source, *bounds], list(node.outputs))
+    return slice_node(graph, node.name, source, node.outputs[0], parts)
 
 
 def _is_address(ranges: Mapping[int, tuple[int, int]], shape: tuple[int, ...]) -> bool:
@@ -147,12 +138,4 @@ def _ranges(graph: OnnxGraph, node: OnnxNode, shape: tuple[int, ...]) -> Mapping
 
 
 def _slice(graph: OnnxGraph, stem: str, name: str, axis: int, part: tuple[int, int]) -> OnnxNode:
-    bounds = [
-        new_constant(graph, f"{stem}.{key}", np.array([value], np.int64))
-        for key, value in (("start", part[0]), ("end", part[1]), ("axis", axis))
-    ]
-    result = graph.unique(f"{stem}.cut")
-    shape = list(graph.shape(name))
-    shape[axis] = part[1] - part[0]
-    graph.shapes[result], graph.dtypes[result] = tuple(shape), graph.dtypes.get(name, "float32")
-    return OnnxNode(f"{stem}.cut", "Slice", [name, *bounds], [result])
+    return slice_node(graph, f"{stem}.cut", name, graph.unique(f"{stem}.cut"), {axis: part})

@@ -8,11 +8,10 @@ the line and the rows in one order: the Reshapes move nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
-from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant, reshape_node
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant, reshape_node, slice_node
 
 _LARGEST_REACH = 1 << 14
 """Elements of all channels that one kernel reaches over: half of the smallest buffer. With more, a line is padded to
@@ -38,9 +37,8 @@ def fold_dilated_line(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None
         length, before, after = padded, 0, 0
     rows, down = (*shape[:2], length // step, step), graph.unique(f"{node.name}.rows")
     columns = (*made[:2], (length + before + after) // step - taps + 1, step)
-    _note(graph, down, rows)
     result_rows = graph.unique(f"{node.name}.columns")
-    _note(graph, result_rows, columns)
+    graph.shapes[result_rows], graph.dtypes[result_rows] = columns, "float32"
     kernel = new_constant(graph, f"{node.name}.down", weights.reshape(*weights.shape[:2], taps, 1))
     changed = {"kernel_shape": [taps, 1], "dilations": [1, 1], "pads": [before // step, 0, after // step, 0]}
     nodes += [
@@ -68,7 +66,7 @@ def _padded(graph: OnnxGraph, node: OnnxNode, axis: int, before: int, after: int
     """Return a Pad of the line that a node reads, and its result."""
     shape, padded = list(graph.shape(node.inputs[0])), graph.unique(f"{node.name}.padded")
     shape[2 + axis] += before + after
-    _note(graph, padded, shape)
+    graph.shapes[padded], graph.dtypes[padded] = tuple(shape), "float32"
     pads = np.zeros((2, 4), np.int64)
     pads[:, 2 + axis] = before, after
     around = new_constant(graph, f"{node.name}.pads", pads.reshape(-1))
@@ -82,16 +80,7 @@ def _line(graph: OnnxGraph, node: OnnxNode, rows: str, length: int, axis: int) -
         return [reshape_node(graph, f"{node.name}.unfold", rows, node.outputs[0], made)]
     whole, shape = graph.unique(f"{node.name}.whole"), list(made)
     shape[2 + axis] = length
-    _note(graph, whole, shape)
-    bounds = [
-        new_constant(graph, f"{node.name}.{name}", np.array([value], np.int64))
-        for name, value in (("start", 0), ("end", made[2 + axis]), ("axis", 2 + axis))
-    ]
     return [
         reshape_node(graph, f"{node.name}.unfold", rows, whole, tuple(shape)),
-        OnnxNode(f"{node.name}.cut", "Slice", [whole, *bounds], list(node.outputs)),
+        slice_node(graph, f"{node.name}.cut", whole, node.outputs[0], {2 + axis: (0, made[2 + axis])}),
     ]
-
-
-def _note(graph: OnnxGraph, name: str, shape: Sequence[int]) -> None:
-    graph.shapes[name], graph.dtypes[name] = tuple(shape), "float32"

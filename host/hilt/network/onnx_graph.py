@@ -196,6 +196,21 @@ def reshape_node(graph: OnnxGraph, name: str, source: str, result: str, shape: t
     return OnnxNode(name, "Reshape", [source, constant], [result])
 
 
+def slice_node(graph: OnnxGraph, name: str, source: str, result: str, parts: Mapping[int, tuple[int, int]]) -> OnnxNode:
+    """Return a Slice of `source` from a start to an end along each axis of `parts`, and note the type of `result`."""
+    axes, shape = sorted(parts), list(graph.shape(source))
+    for axis, (start, end) in parts.items():
+        shape[axis] = max(end - start, 0)
+    bounds = [
+        new_constant(graph, f"{name}.{key}", np.array(values, np.int64))
+        for key, values in (
+            ("starts", [parts[axis][0] for axis in axes]), ("ends", [parts[axis][1] for axis in axes]), ("axes", axes)
+        )
+    ]  # fmt: skip
+    graph.shapes[result], graph.dtypes[result] = tuple(shape), graph.dtypes.get(source, "float32")
+    return OnnxNode(name, "Slice", [source, *bounds], [result])
+
+
 def reduced_axes(graph: OnnxGraph, node: OnnxNode, rank: int) -> list[int] | None:
     """Return the axes, of `rank`, that a reduction takes together, sorted; None for all axes, or computed ones."""
     axes = node.attributes.get("axes")

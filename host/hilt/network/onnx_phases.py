@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from hilt.network.elementwise import BINARY, UNARY
-from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant, reshape_node
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant, reshape_node, slice_node
 
 BLOCK = 16
 """Samples of a block: lanes of most accelerators."""
@@ -57,7 +57,7 @@ def _by_phases(graph: OnnxGraph, node: OnnxNode, weights: np.ndarray, stride: in
     line, nodes, source = name("line", 1, 1, 1, pixels * phases), [], node.inputs[0]
     if kept < length:
         source = name("read", 1, 1, 1, kept)
-        nodes.append(_slice(graph, f"{node.name}.cut", node.inputs[0], source, kept))
+        nodes.append(slice_node(graph, f"{node.name}.cut", node.inputs[0], source, {3: (0, kept)}))
     around = new_constant(graph, f"{node.name}.around", np.array([0, 0, 0, left, 0, 0, 0, whole - left - kept]))
     bias = [_repeated(graph, node, phases)] if len(node.inputs) > 2 and node.inputs[2] else []
     kernel = new_constant(graph, f"{node.name}.by phase", _phases(weights, stride, phases, taps))
@@ -70,7 +70,7 @@ def _by_phases(graph: OnnxGraph, node: OnnxNode, weights: np.ndarray, stride: in
         OnnxNode(node.name, "Conv", [image, kernel, *bias], [result], attributes),
         OnnxNode(f"{node.name}.turn back", "Transpose", [result], [turned], {"perm": [0, 2, 3, 1]}),
         reshape_node(graph, f"{node.name}.unblock", turned, line, (1, 1, 1, pixels * phases)),
-        _slice(graph, f"{node.name}.end", line, node.outputs[0], made),
+        slice_node(graph, f"{node.name}.end", line, node.outputs[0], {3: (0, made)}),
     ]
 
 
@@ -84,9 +84,3 @@ def _phases(weights: np.ndarray, stride: int, phases: int, taps: int) -> np.ndar
 
 def _repeated(graph: OnnxGraph, node: OnnxNode, phases: int) -> str:
     return new_constant(graph, f"{node.name}.biases", np.repeat(graph.constants[node.inputs[2]].reshape(-1), phases))
-
-
-def _slice(graph: OnnxGraph, name: str, source: str, result: str, end: int) -> OnnxNode:
-    values = (("begin", 0), ("end", end), ("axis", 3))
-    bounds = [new_constant(graph, f"{name}.{key}", np.array([value], np.int64)) for key, value in values]
-    return OnnxNode(name, "Slice", [source, *bounds], [result])

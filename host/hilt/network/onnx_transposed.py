@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hilt.network.elementwise import UNARY
 from hilt.network.kernels import spread
-from hilt.network.onnx_graph import OnnxGraph, OnnxNode, reshape_node
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode, reshape_node, slice_node
 from hilt_runtime.operators_window import transposed_pads
 
 
@@ -128,11 +128,7 @@ def _sub_pixel(
     nodes = [_convolution(node.name, inputs, names[2], small, around, groups)]
     nodes += _shuffle(graph, node.name, names[2], shuffled, strides, mode)
     if not whole:
-        bounds = []
-        for key, value in (("starts", [low for low, _ in cut]), ("ends", [high for _, high in cut]), ("axes", [2, 3])):
-            bounds.append(graph.unique(f"{node.name}.{key}"))
-            graph.constants[bounds[-1]] = np.array(value, np.int64)
-        nodes.append(OnnxNode(f"{node.name}.crop", "Slice", [shuffled, *bounds], [result]))
+        nodes.append(slice_node(graph, f"{node.name}.crop", shuffled, result, {2: cut[0], 3: cut[1]}))
     return nodes
 
 

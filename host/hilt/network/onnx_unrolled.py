@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hilt.network.onnx_graph import OnnxGraph, OnnxNode, infer_shapes, new_constant, reshape_node
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode, infer_shapes, new_constant, reshape_node, slice_node
 from hilt.network.onnx_layouts import cancel_layouts
 from hilt.network.onnx_recurrence import takes_int8
 from hilt_runtime.operators_recurrent import PEEPHOLES
@@ -142,11 +142,7 @@ class _Unroller:
     def _slice(self, stem: str, source: str, first: int, count: int) -> str:
         """Add a Slice of the first axis."""
         made = self._name(stem, (count, *self._graph.shape(source)[1:]))
-        bounds = [
-            new_constant(self._graph, f"{made}.{key}", np.array([value], np.int64))
-            for key, value in (("start", first), ("end", first + count), ("axis", 0))
-        ]
-        self._graph.nodes.append(OnnxNode(made, "Slice", [source, *bounds], [made]))
+        self._graph.nodes.append(slice_node(self._graph, made, source, made, {0: (first, first + count)}))
         return made
 
     def _direction(self, place: int, backwards: bool, state: _State) -> dict[int, str]:
