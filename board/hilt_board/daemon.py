@@ -115,6 +115,7 @@ class Daemon:
         await self._queue.join()
         device.cancel()
         warm.cancel()
+        await asyncio.wait([device, warm])  # a worker that one of them starts ends with it
         for session in list(self._sessions):
             await session.close()
         await self._board.close()

@@ -115,7 +115,11 @@ class WorkerProcess:
         finally:
             theirs.close()
         worker = cls(process, ours)
-        message = await worker._answer(START_SECONDS, START_SECONDS)
+        try:
+            message = await worker._answer(START_SECONDS, START_SECONDS)
+        except asyncio.CancelledError:  # the daemon stops: nobody else knows the worker yet
+            await worker.kill()
+            raise
         if not isinstance(message, Ready):
             await worker.kill()
             raise WorkerDiedError("worker began with {}".format(type(message).__name__))

@@ -370,3 +370,29 @@ def test_a_worker_that_does_not_come_up_is_named_with_its_last_line(monkeypatch:
 def test_a_program_that_is_not_there_is_an_error_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(started(monkeypatch, b"", ["/no/such/program"]), OSError)
     assert not WorkerError().taken, "it has begun with nothing"
+
+
+def test_a_worker_whose_start_is_cancelled_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The daemon stops while its first worker still imports pynq: nobody else would end it."""
+    monkeypatch.setattr(module, "agent_command", lambda *given: ["/bin/sh", "-c", "echo here >&2; exec sleep 600"])
+    begun: list[int] = []
+
+    async def within() -> None:
+        waits = asyncio.Event()
+
+        async def answer(worker: WorkerProcess, *limits: float) -> Record:
+            begun.append(worker.pid)
+            waits.set()
+            return await wait_for_answer(worker, *limits)
+
+        wait_for_answer = WorkerProcess._answer
+        monkeypatch.setattr(WorkerProcess, "_answer", answer)
+        task = asyncio.ensure_future(WorkerProcess.start())
+        await waits.wait()
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+
+    asyncio.run(within())
+    with pytest.raises(ProcessLookupError):
+        os.kill(begun[0], 0)
