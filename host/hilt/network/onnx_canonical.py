@@ -29,7 +29,7 @@ from hilt.network.onnx_pools import pool_largest
 from hilt.network.onnx_products import merge_products, plain_product
 from hilt.network.onnx_repeated import repeat_addends, repeat_pixels
 from hilt.network.onnx_sequences import lift_sequences
-from hilt.network.onnx_sinking import move_dropped_batches_back, move_lines_back, move_reshapes_back
+from hilt.network.onnx_sinking import move_lines_and_batches_back, move_reshapes_back
 from hilt.network.onnx_slices import part_joined
 from hilt.network.onnx_transposed import activate_before_shuffle, lower_transposed
 from hilt.network.onnx_turned_products import turn_products
@@ -100,10 +100,9 @@ def _rearrange(graph: OnnxGraph) -> None:
     functions_before_cuts(graph)
     turn_before_joining(graph)
     activate_before_shuffle(graph)
-    for move_back in (move_dropped_batches_back, move_lines_back):
-        _each_node(graph, _adjacent_reshapes)
-        graph.remove_unused()
-        move_back(graph)
+    _each_node(graph, _adjacent_reshapes)
+    graph.remove_unused()
+    move_lines_and_batches_back(graph)
     _each_node(graph, _adjacent_reshapes)
     graph.remove_unused()
     cancel_layouts(graph)

@@ -16,7 +16,10 @@ _MOVES = ("Concat", "Pad", "Reshape")
 
 
 def pool_channels(graph: OnnxGraph) -> None:
-    """Rewrite in place those of what a layer made, which layers alone read, joined or not: a norm needs floats."""
+    """Rewrite in place. A layer must be in front, and layers alone may read the result, joined or not.
+
+    Means that a norm subtracts stay floats.
+    """
     behind, consumers = _behind_layers(graph), graph.consumers()
     nodes: list[OnnxNode] = []
     for node in graph.nodes:

@@ -1,8 +1,8 @@
 """Dilated convolutions along a line, as convolutions down the columns of an image without dilation.
 
-What one kernel reads lies a dilation apart, so that a line in rows of that length has it in one column. No tile on chip
-holds a reach of some thousand elements; rows have a reach of the kernel's taps. VTA's memory, and the processor's, have
-the line and the rows in one order: the Reshapes move nothing.
+The taps of a kernel lie a dilation apart. A line that is cut in rows of that length has them in one column. No tile on
+chip holds a reach of some thousand elements; in a column the reach is the number of taps. Memory holds the line and the
+rows in one order, so that the Reshapes move nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ whole rows, if need be."""
 
 
 def fold_dilated_line(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
-    """Return such a convolution in rows, and what makes them and the line; None of others."""
+    """Return such a convolution on rows, with the Reshapes around it; None for another node."""
     axis = _axis(graph, node)
     if axis is None:
         return None

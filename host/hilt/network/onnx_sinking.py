@@ -26,18 +26,16 @@ def move_reshapes_back(graph: OnnxGraph) -> None:
     _each_behind(graph, moved)
 
 
-def move_dropped_batches_back(graph: OnnxGraph) -> None:
-    """Rewrite in place: do the same of Reshapes that drop a batch of one, before layouts are cancelled."""
+def move_lines_and_batches_back(graph: OnnxGraph) -> None:
+    """Rewrite in place: do the same of Reshapes that drop a batch of one, or make a line of an image's rows.
+
+    It is done before layouts are cancelled.
+    """
 
     def moved(node: OnnxNode, producers: _Producers) -> list[OnnxNode] | None:
-        return _moved(graph, node, producers, _drops_batch) or _padded(graph, node, producers, _batch_of)
+        return _moved(graph, node, producers, _drops_batch_or_makes_line) or _padded(graph, node, producers, _batch_of)
 
     _each_behind(graph, moved)
-
-
-def move_lines_back(graph: OnnxGraph) -> None:
-    """Rewrite in place: do the same of Reshapes that make a line of an image's rows."""
-    _each_behind(graph, lambda node, producers: _moved(graph, node, producers, _makes_line))
 
 
 def _each_behind(graph: OnnxGraph, rewrite: Callable[[OnnxNode, _Producers], list[OnnxNode] | None]) -> None:
@@ -144,6 +142,10 @@ def _changes_rows(first: _Shape, last: _Shape) -> bool:
 def _drops_batch(first: _Shape, last: _Shape) -> bool:
     """Tell whether (1, ...) becomes (...)."""
     return len(last) > 1 and first == (1, *last)
+
+
+def _drops_batch_or_makes_line(first: _Shape, last: _Shape) -> bool:
+    return _drops_batch(first, last) or _makes_line(first, last)
 
 
 def _makes_line(first: _Shape, last: _Shape) -> bool:

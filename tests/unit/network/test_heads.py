@@ -11,6 +11,7 @@ from onnx import helper
 from hilt.network.calibration import Calibration, Runner
 from hilt.network.quantize.heads import float_heads
 from hilt.network.quantize.quantizer import quantise
+from hilt.network.quantize.regions import find_regions
 
 from .models import Array, canonical, model_of
 
@@ -28,6 +29,11 @@ def regression(numbers: int = 1, depth: int = 32, rows: int = 1, after: tuple[st
     constants["b"] = random.normal(0, 0.3, numbers)
     typed: dict[str, Array] = {name: values.astype(np.float32) for name, values in constants.items()}
     return model_of(nodes, {"x": (rows, 8)}, typed, [f"y{len(after)}"])
+
+
+def heads_of(model: Any, *kept: str) -> list[str]:
+    graph = canonical(model)
+    return float_heads(graph, [layer.node for layer in find_regions(graph, kept).layers])
 
 
 @pytest.mark.parametrize(
@@ -48,12 +54,12 @@ def regression(numbers: int = 1, depth: int = 32, rows: int = 1, after: tuple[st
     ],
 )
 def test_a_few_numbers_that_are_results_stay_in_float(given: dict[str, Any], is_head: bool) -> None:
-    assert float_heads(canonical(regression(**given))) == (["head"] if is_head else [])
+    assert heads_of(regression(**given)) == (["head"] if is_head else [])
 
 
 def test_the_only_layer_is_no_head() -> None:
-    assert float_heads(canonical(regression()), ["body"]) == []
-    assert float_heads(canonical(regression()), ["head"]) == []
+    assert heads_of(regression(), "body") == []
+    assert heads_of(regression(), "head") == []
 
 
 def test_a_layer_that_another_reads_is_no_head() -> None:
@@ -63,7 +69,7 @@ def test_a_layer_that_another_reads_is_no_head() -> None:
     ]
     constants = {"w": np.ones((2, 8), np.float32), "v": np.ones((8, 2), np.float32)}
     for outputs in (("y",), ("h", "y")):
-        assert float_heads(canonical(model_of(nodes, {"x": (1, 8)}, constants, outputs))) == []
+        assert heads_of(model_of(nodes, {"x": (1, 8)}, constants, outputs)) == []
 
 
 def test_a_number_beyond_those_of_the_calibration_is_not_cut_off() -> None:

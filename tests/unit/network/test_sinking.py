@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hilt.network.onnx_canonical import canonicalise
-from hilt.network.onnx_sinking import move_dropped_batches_back, move_reshapes_back
+from hilt.network.onnx_sinking import move_lines_and_batches_back, move_reshapes_back
 
 from .models import operators_after
 
@@ -116,7 +116,7 @@ def test_a_batch_of_one_comes_back_behind_any_constant_of_no_more_axes(
 ) -> None:
     nodes = [("Sin", "x -> a", {}), ("Reshape", "a s -> r", {}), ("Mul", f"{names} -> y", {})]
     given = {"s": (4, 3, 5), "k": floats(*constant)}
-    found = operators_after(move_dropped_batches_back, (1, 4, 3, 5), nodes, given)
+    found = operators_after(move_lines_and_batches_back, (1, 4, 3, 5), nodes, given)
     assert found == ["Sin", *(["Mul", "Reshape"] if moves else ["Reshape", "Mul"])]
 
 
@@ -133,14 +133,14 @@ def test_other_reshapes_hold_before_layouts_are_cancelled(
     shape: tuple[int, ...], after: tuple[int, ...], op: str
 ) -> None:
     nodes = [("Sin", "x -> a", {}), ("Reshape", "a s -> r", {}), (op, "r -> y", {})]
-    assert operators_after(move_dropped_batches_back, shape, nodes, {"s": after}) == ["Sin", "Reshape", op]
+    assert operators_after(move_lines_and_batches_back, shape, nodes, {"s": after}) == ["Sin", "Reshape", op]
 
 
 @pytest.mark.parametrize(("shape", "moves"), [((1, 4, 3, 5), True), ((4, 3, 5, 1), False)])
 def test_a_batch_of_one_comes_back_behind_a_pad(shape: tuple[int, ...], moves: bool) -> None:
     nodes = [("Sin", "x -> a", {}), ("Reshape", "a s -> r", {}), ("Pad", "r p v -> y", {})]
     given = {"s": (4, 3, 5), "p": np.array([1, 0, 2, 0, 3, 0]), "v": np.float32(0.5)}
-    found = operators_after(move_dropped_batches_back, shape, nodes, given)
+    found = operators_after(move_lines_and_batches_back, shape, nodes, given)
     assert found == ["Sin", *(["Pad", "Reshape"] if moves else ["Reshape", "Pad"])]
 
 

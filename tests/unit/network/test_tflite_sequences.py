@@ -115,7 +115,7 @@ def row_network(path: Path, rate: int, activated: bool) -> Path:
 def test_blocks_around_a_convolution_are_its_dilation(rate: int, tmp_path: Path) -> None:
     graph = assert_same(row_network(tmp_path / "row.tflite", rate, False), [normal(1, 12, 6, size=1)])
     (layer,) = (node for node in graph.nodes if node.op == "Conv")
-    assert layer.attributes["kernel_shape"] == [3, 1], "what it reads lies in one column of rows of that length"
+    assert layer.attributes["kernel_shape"] == [3, 1], "its taps lie in one column of rows of that length"
     assert graph.shape(layer.inputs[0])[2:] == (12 // rate + 2, rate)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hilt.network.compile import Compiled, UnplaceableError, compile_network
 from hilt.network.graph import Graph, check
 from hilt.network.layers import NotOnVtaError, VtaLayer, layer_of
-from hilt.network.lower_layer import bias_constants, layer_code
+from hilt.network.lower_layer import bias_constants
 from hilt.network.network_view import network_view
 from hilt.network.packed_layout import PackedLayout
 from hilt.network.predicted import predicted_profile
@@ -22,7 +22,6 @@ from hilt.network.simulated import SimulatedVta
 from hilt.network.skip_blocks import lacks_blocks, with_given_blocks
 from hilt.network.target import CompileTarget
 from hilt.network.verify import compare, inside_of
-from hilt.schedule import Rejected, space_for
 from hilt.schedule.code import Code
 from hilt.schedule.fused import alone
 from hilt.schedule.residual import IDENTITY, RESIDUAL, identity_blocks
@@ -35,6 +34,7 @@ from hilt.vta.layout import pack_weights
 from hilt_runtime import Network, layout, read_bundle
 
 from .graphs import BATCHED, PYNQ, SMALL, Builder, banded, target
+from .schedules import schedules_of
 from .test_aliases import concat, cut, padded
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_search")]  # runs programs on the golden model
@@ -280,7 +280,7 @@ def test_whatever_the_schedule(aim: str, images: int, residual_shift: int) -> No
     layer = layer_of(graph, graph.nodes[-1], accelerator)
     assert isinstance(layer, VtaLayer) and layer.residual_blocks == (2, 4)
     tiles = []
-    for knobs, code in _schedules(layer, accelerator):
+    for knobs, code in schedules_of(layer, accelerator, _PROGRAMS):
         _run(graph, layer, code, accelerator)
         assert _loaded(code) == 2 * 24 * -(-images // accelerator.parameters.batch), knobs
         tiles.append((knobs.get("tile_b", 1), knobs["tile_co"]))
@@ -305,7 +305,7 @@ def test_each_block_is_shifted_by_its_own(aim: str, images: int, given: int, shi
     graph = with_given_blocks(builder.graph(made), block)
     layer = layer_of(graph, graph.nodes[-1], accelerator)
     assert isinstance(layer, VtaLayer) and layer.residual_shifts == shifts
-    schedules = list(_schedules(layer, accelerator))
+    schedules = list(schedules_of(layer, accelerator, _PROGRAMS))
     for _, code in schedules:
         _run(graph, layer, code, accelerator)
     assert len(schedules) == _PROGRAMS
@@ -318,21 +318,6 @@ def test_a_network_whose_blocks_are_shifted_by_their_own_runs_on_vta() -> None:
     made = builder.conv(first, 40, residual=first, residual_shift=own, shift=[8] * 32 + [9] * 8)
     compiled = ran(builder.graph(made), TARGETS["1x16"])
     assert all(each["where"] == "vta" for each in compiled.manifest["placements"])
-
-
-def _schedules(layer: VtaLayer, accelerator: Accelerator) -> Iterator[tuple[dict[str, int], Code]]:
-    """Yield some schedules of a layer that fit, and their code."""
-    space, found = space_for(layer.workload, accelerator), 0
-    for index in np.random.default_rng(2).permutation(len(space)).tolist():
-        knobs = space.knobs_at(index)
-        try:
-            code = layer_code(layer, knobs, accelerator)
-        except Rejected:
-            continue
-        yield knobs, code
-        found += 1
-        if found == _PROGRAMS:
-            return
 
 
 def _loaded(code: Code) -> int:

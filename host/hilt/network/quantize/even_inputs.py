@@ -1,8 +1,8 @@
 """Inputs whose channels have different units: a factor for each brings their ranges together before they become int8.
 
-Numbers of a table, or of several sensors, have one scale otherwise, that of the largest. The factors are powers of two,
-and the layers that read the input take them up: the float network computes the same. How far the ranges come together
-is where the layers' weights, which become uneven by it, lose no more than the input gains.
+Without them, numbers of a table or of several sensors have the scale of the largest. The factors are powers of two. The
+layers that read the input take them up in their weights, so that the float network computes the same. Weights become
+uneven by that: the share of the way that makes least noise, of input and weights together, is taken.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _HEADROOM = 1.0
 _MOST_CHANNELS = 4096
 _LARGEST_FACTOR = 24.0
 _SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""Of the way to channels of one range."""
-_LEAST_GAIN = 0.25
-"""The noise that factors leave, by that without them, at most: the processor takes a product for each number."""
+"""How far the ranges are brought together, from not at all to one range."""
+_MOST_NOISE = 0.25
+"""Factors must leave so much of the noise at most: the processor multiplies each number by one."""
 _LARGEST = 127
 
 Floats = NDArray[np.float64]
@@ -78,7 +78,7 @@ def _evened(graph: OnnxGraph, name: str, axis: int, samples: Sequence[Feeds]) ->
     choices = [_logarithms(classes, ids, np.round(share * np.maximum(apart - _HEADROOM, 0))) for share in _SHARES]
     noises = [_noise(made, classes, ids, logarithms, data) for logarithms in choices]
     best = choices[int(np.argmin(noises))]
-    if not min(noises) <= _LEAST_GAIN * noises[0]:
+    if not min(noises) <= _MOST_NOISE * noises[0]:
         return graph
     shape = [1] * len(graph.shape(name))
     shape[axis] = len(ids)

@@ -1,31 +1,24 @@
 """Dense layers of a few numbers at the end, which stay in float.
 
-Their numbers are results, of which int8 cuts off those beyond the calibration's; and VTA computes a whole block of
-channels for them. The processor takes about as long.
+Their numbers are results. int8 would clip those beyond the calibration's. VTA computes a whole block of channels for
+them, so that the processor takes about as long.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Sequence
 
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode
-from hilt.network.quantize.regions import find_regions
 
 _MOST_NUMBERS = 4
 _MOST_MACS = 1 << 13
 _CHOOSING = frozenset(("ArgMax", "ArgMin", "Hardmax", "LogSoftmax", "Softmax", "TopK"))
-"""Operators that compare scores: what matters there is which is larger."""
+"""Operators that compare scores: clipped ones have the same order."""
 
 
-def float_heads(graph: OnnxGraph, kept: Collection[str] = ()) -> list[str]:
-    """Return the names of such layers; none if nothing else is a layer.
-
-    Args:
-        graph: A canonical float graph.
-        kept: Nodes that stay in float anyway.
-    """
-    layers = [layer.node for layer in find_regions(graph, kept).layers]
+def float_heads(graph: OnnxGraph, layers: Sequence[OnnxNode]) -> list[str]:
+    """Return the names of such nodes among the `layers` of a canonical float graph; none if all are such."""
     heads = [node.name for node in layers if _is_small(graph, node) and _is_last(graph, node, set(map(id, layers)))]
     return heads if len(heads) < len(layers) else []
 

@@ -34,6 +34,7 @@ from hilt.network.reference import evaluate, evaluate_node
 from hilt_runtime.operators_recurrent import is_int8
 
 _COMPARED_SAMPLES = 8
+_UNEVEN = "the channels of {} differ in range: each has a factor before it becomes int8"
 _ALIKE = 0.98
 """The share of a node's values in floats that must be ONNX Runtime's; near a step, a rounding error is a whole one."""
 _FLOAT_ERROR = 1e-3
@@ -162,15 +163,11 @@ def quantise(
     """
     require_computable(graph)
     require_nodes(graph, kept)
-    _require_layers(graph, kept)
-    kept = (*kept, *float_heads(graph, kept))
+    kept = (*kept, *float_heads(graph, _layers(graph, kept)))
     lower_opset(graph)
     samples = hold_out(calibration)
     prepared, uneven = with_even_inputs(with_short_slopes(graph, kept), (*samples.fitted, *samples.deciding))
-    notes = [
-        *notes,
-        *(f"the channels of {name} differ in range: each has a factor before it becomes int8" for name in uneven),
-    ]
+    notes = [*notes, *map(_UNEVEN.format, uneven)]
 
     def made_of(given: OnnxGraph, floats: Collection[str]) -> _Int8Model:
         fitted = fit(
@@ -211,8 +208,8 @@ def _measured(
     )  # fmt: skip
 
 
-def _require_layers(graph: OnnxGraph, kept: Collection[str]) -> None:
-    """Raise OnnxError if no layer can be quantised, or one has weights that are no numbers."""
+def _layers(graph: OnnxGraph, kept: Collection[str]) -> list[OnnxNode]:
+    """Return the layers that can be quantised. Raises OnnxError if there are none, or weights are no numbers."""
     regions = find_regions(graph, kept)
     if not regions.layers:
         others = " beside those kept in float" if kept else ""
@@ -220,6 +217,7 @@ def _require_layers(graph: OnnxGraph, kept: Collection[str]) -> None:
             f"{graph.name} has no convolution or dense layer with constant weights{others}: nothing for VTA to run"
         )
     _require_finite(graph, regions)
+    return [layer.node for layer in regions.layers]
 
 
 class _Int8Model(NamedTuple):
