@@ -41,12 +41,22 @@ def resize_plan(inputs: Inputs, attributes: Attributes) -> List[Tuple[int, Any, 
 
 
 def _target(inputs: Inputs, attributes: Attributes, shape: Sequence[int]) -> Tuple[Sequence[int], Sequence[float]]:
-    given = np.asarray(inputs[3]).ravel() if len(inputs) > 3 and inputs[3] is not None else None
-    if given is not None and given.size:
-        sizes = [int(size) for size in given]
-        return sizes, [size / length for size, length in zip(sizes, shape)]
-    factors = [float(factor) for factor in np.asarray(inputs[2]).ravel()]
-    return [int(np.floor(length * factor)) for length, factor in zip(shape, factors)], factors
+    """Return the sizes of all axes, and their scales."""
+    sizes, scales = list(shape), [1.0] * len(shape)
+    axes = attributes.get("axes") or range(len(shape))
+    given = np.asarray(inputs[3]).ravel() if len(inputs) > 3 and inputs[3] is not None else np.zeros(0)
+    for axis, size in zip(axes, given):
+        sizes[axis], scales[axis] = int(size), int(size) / shape[axis]
+    if given.size:
+        policy = attributes.get("keep_aspect_ratio_policy", "stretch")
+        if policy != "stretch":
+            scale = (min if policy == "not_larger" else max)(scales[axis] for axis in axes)
+            for axis in axes:
+                sizes[axis], scales[axis] = int(np.floor(shape[axis] * scale + 0.5)), scale
+        return sizes, scales
+    for axis, factor in zip(axes, np.asarray(inputs[2]).ravel()):
+        sizes[axis], scales[axis] = int(np.floor(shape[axis] * float(factor))), float(factor)
+    return sizes, scales
 
 
 def _positions(size: int, length: int, scale: float, attributes: Attributes) -> Any:

@@ -298,10 +298,10 @@ class LayerMatcher:
         return others[0], float(self._graph.constants[constants[0]].reshape(()))
 
     def _mean(self, node: OnnxNode, chain: _Chain, exponent: int) -> IntegerNode | None:
-        """Match an average over windows that are all whole."""
+        """Match an average over windows that are all whole and have no gaps."""
         leaf = self._view.activation(node.inputs[0])
         shape = self._graph.shape(node.inputs[0])
-        if leaf is None or len(shape) != 4:
+        if leaf is None or len(shape) != 4 or max(node.attributes.get("dilations", [1])) > 1:
             return None
         attributes = self._whole_windows(node) if node.op == "AveragePool" else {}
         if attributes is None:

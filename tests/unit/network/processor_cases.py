@@ -164,6 +164,20 @@ CASES: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
                  normal(2, 2, 4), normal(2, 12)],
         {"hidden_size": 4, "direction": "bidirectional"},
     ),
+    "Resize of two axes": (
+        "Resize", [X, None, np.array([1.5, 2], np.float32)], {"mode": "linear", "axes": [-1, 2]}
+    ),
+    **{
+        f"Resize, {policy}": (
+            "Resize", [X, None, None, whole(*sizes)],
+            {"mode": mode, "keep_aspect_ratio_policy": policy, "axes": axes, "nearest_mode": "floor"},
+        )
+        for policy, mode, sizes, axes in (
+            ("not_larger", "nearest", (9, 11), [2, 3]),
+            ("not_smaller", "linear", (4, 13), [3, 2]),
+            ("not_larger", "linear", (2, 4, 12, 10), [0, 1, 2, 3]),
+        )
+    },
 }  # fmt: skip
 NUMPY_ALONE = {
     *("Cos", "Sin", "Asinh", "Atan", "Celu", "Cosh", "Sinh", "Tan", "Acos", "Asin", "Atanh", "Acosh"),

@@ -217,6 +217,7 @@ FLOAT: dict[str, Case] = {
     "product with too many steps added": Case("Mul", data=GATED, added=17.0),
     "product with a part of a step added behind": Case("Mul", data=GATED, behind=(("Add", (0.125,)),)),
     "windows that count no padding": Case("AveragePool", {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),
+    "windows with gaps": Case("AveragePool", {"kernel_shape": [2, 2], "dilations": [2, 2]}, opset=19),
     "windows of one axis": Case("GlobalAveragePool", data=(((1, 9, 8), 4),)),
 }
 
