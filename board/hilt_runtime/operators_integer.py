@@ -107,7 +107,10 @@ def pixel_table(inputs: Inputs, attributes: Attributes) -> Any:
 
 
 def prelu(inputs: Inputs, attributes: Attributes) -> Any:
-    """Multiply by a channel's factor of 2^-15: that of data from 0 on, or that of others. Packed tensors too."""
+    """Multiply by a channel's factor of 2^-15: that of data from 0 on, or that of others; add the offset.
+
+    Packed tensors too.
+    """
     data, factors = _required(inputs, 0), _required(inputs, 1)
     along = [2, data.shape[1], *[1] * (data.ndim - 2)]
     if data.ndim == 6:
@@ -116,7 +119,7 @@ def prelu(inputs: Inputs, attributes: Attributes) -> Any:
     whole[:, : factors.shape[1]] = factors
     positive, negative = whole.reshape(along)
     products = (data.astype(np.int32) << attributes["left"]) * np.where(data < 0, negative, positive)
-    return np.clip((products + (1 << 14)) >> 15, -128, 127).astype(np.int8)
+    return np.clip(((products + (1 << 14)) >> 15) + attributes.get("offset", 0), -128, 127).astype(np.int8)
 
 
 def upsample(inputs: Inputs, attributes: Attributes) -> Any:

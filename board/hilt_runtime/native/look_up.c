@@ -105,78 +105,85 @@ static int run_pixel_table(const work_t *w) {
   return 0;
 }
 
-// --- prelu: outer, groups, inner, lanes, left shift. Buffers: data (outer, groups, inner, lanes), factors (groups, 2,
-// lanes) of 2^-15, those of data from 0 on first, target. ---
+// --- prelu: outer, groups, inner, lanes, left shift, number to add to the products. Buffers: data (outer, groups, inner,
+// lanes), factors (groups, 2, lanes) of 2^-15, those of data from 0 on first, target. ---
 
 static int check_prelu(const work_t *w) {
   const int64_t *p = w->p;
   const int64_t elements = product_of(4, p);
-  return w->count == 3 && elements >= 0 && in_range(p[4], 0, 8) && in_range(p[1], 0, 65536) &&
-         in_range(p[3], 0, 65536) && holds(w, 0, elements, 1) && holds(w, 1, 2 * p[1] * p[3], 2) &&
+  return w->count == 3 && elements >= 0 && in_range(p[4], 0, 8) && in_range(p[5], -256, 256) &&
+         in_range(p[1], 0, 65536) && in_range(p[3], 0, 65536) && holds(w, 0, elements, 1) && holds(w, 1, 2 * p[1] * p[3], 2) &&
          holds(w, 2, elements, 1);
 }
 
-static inline int8_t prelu_of(int8_t data, int16_t positive, int16_t negative, int left) {
-  const int32_t made = (data * (1 << left) * (data < 0 ? negative : positive) + (1 << 14)) >> 15;
+// What all channels have in common.
+typedef struct {
+  int left, offset;
+} prelu_t;
+
+static inline int8_t prelu_of(int8_t data, int16_t positive, int16_t negative, prelu_t all) {
+  const int32_t product = (data * (1 << all.left) * (data < 0 ? negative : positive) + (1 << 14)) >> 15;
+  const int32_t made = product + all.offset;
   return (int8_t)(made < -128 ? -128 : made > 127 ? 127 : made);
 }
 
 #ifdef __ARM_NEON
-static inline int8x8_t prelu_of_8(int8x8_t data, int16x8_t positive, int16x8_t negative, int16x8_t left) {
+static inline int8x8_t prelu_of_8(int8x8_t data, int16x8_t positive, int16x8_t negative, prelu_t all) {
   const int16x8_t wide = vmovl_s8(data);
   const int16x8_t factor = vbslq_s16(vreinterpretq_u16_s16(vshrq_n_s16(wide, 15)), negative, positive);
-  return vqmovn_s16(vqrdmulhq_s16(vshlq_s16(wide, left), factor));
+  const int16x8_t product = vqrdmulhq_s16(vshlq_s16(wide, vdupq_n_s16((int16_t)all.left)), factor);
+  return vqmovn_s16(vqaddq_s16(product, vdupq_n_s16((int16_t)all.offset)));
 }
 
-static inline void prelu_16(const int8_t *x, const int16x8_t factors[4], int16x8_t left, int8_t *y) {
+static inline void prelu_16(const int8_t *x, const int16x8_t factors[4], prelu_t all, int8_t *y) {
   const int8x16_t data = vld1q_s8(x);
-  const int8x8_t low = prelu_of_8(vget_low_s8(data), factors[0], factors[2], left);
-  const int8x8_t high = prelu_of_8(vget_high_s8(data), factors[1], factors[3], left);
+  const int8x8_t low = prelu_of_8(vget_low_s8(data), factors[0], factors[2], all);
+  const int8x8_t high = prelu_of_8(vget_high_s8(data), factors[1], factors[3], all);
   vst1q_s8(y, vcombine_s8(low, high));
 }
 #endif
 
 // One channel: its elements lie behind one another.
-static void prelu_plane(const int8_t *x, const int16_t *factors, int left, int8_t *y, ptrdiff_t count) {
+static void prelu_plane(const int8_t *x, const int16_t *factors, prelu_t all, int8_t *y, ptrdiff_t count) {
   const int16_t positive = factors[0], negative = factors[1];
   ptrdiff_t i = 0;
 #ifdef __ARM_NEON
   const int16x8_t first = vdupq_n_s16(positive), second = vdupq_n_s16(negative);
-  const int16x8_t both[4] = {first, first, second, second}, lefts = vdupq_n_s16((int16_t)left);
-  for (; i + 16 <= count; i += 16) prelu_16(x + i, both, lefts, y + i);
+  const int16x8_t both[4] = {first, first, second, second};
+  for (; i + 16 <= count; i += 16) prelu_16(x + i, both, all, y + i);
 #endif
-  for (; i < count; ++i) y[i] = prelu_of(x[i], positive, negative, left);
+  for (; i < count; ++i) y[i] = prelu_of(x[i], positive, negative, all);
 }
 
 // Lanes of channels beside each other.
-static void prelu_lanes(const int8_t *x, const int16_t *factors, int left, int8_t *y, ptrdiff_t count, ptrdiff_t lanes) {
+static void prelu_lanes(const int8_t *x, const int16_t *factors, prelu_t all, int8_t *y, ptrdiff_t count,
+                        ptrdiff_t lanes) {
   ptrdiff_t lane = 0;
 #ifdef __ARM_NEON
-  const int16x8_t lefts = vdupq_n_s16((int16_t)left);
   for (; lane + 16 <= lanes; lane += 16) {
     const int16_t *positive = factors + lane, *negative = positive + lanes;
     const int16x8_t here[4] = {vld1q_s16(positive), vld1q_s16(positive + 8), vld1q_s16(negative), vld1q_s16(negative + 8)};
-    for (ptrdiff_t i = lane; i < count * lanes; i += lanes) prelu_16(x + i, here, lefts, y + i);
+    for (ptrdiff_t i = lane; i < count * lanes; i += lanes) prelu_16(x + i, here, all, y + i);
   }
 #endif
   if (lane < lanes)
     for (ptrdiff_t i = 0; i < count; ++i)
       for (ptrdiff_t l = lane; l < lanes; ++l)
-        y[i * lanes + l] = prelu_of(x[i * lanes + l], factors[l], factors[lanes + l], left);
+        y[i * lanes + l] = prelu_of(x[i * lanes + l], factors[l], factors[lanes + l], all);
 }
 
 static int run_prelu(const work_t *w) {
   const ptrdiff_t outer = w->p[0], groups = w->p[1], inner = w->p[2], lanes = w->p[3];
-  const int left = (int)w->p[4];
+  const prelu_t all = {(int)w->p[4], (int)w->p[5]};
   const int16_t *factors = (const int16_t *)(const void *)w->data[1];
   for (ptrdiff_t i = 0; i < outer * groups; ++i) {
     const int8_t *x = (const int8_t *)w->data[0] + i * inner * lanes;
     const int16_t *own = factors + i % groups * 2 * lanes;
     int8_t *y = (int8_t *)w->data[2] + i * inner * lanes;
     if (lanes == 1)
-      prelu_plane(x, own, left, y, inner);
+      prelu_plane(x, own, all, y, inner);
     else
-      prelu_lanes(x, own, left, y, inner, lanes);
+      prelu_lanes(x, own, all, y, inner, lanes);
   }
   return 0;
 }

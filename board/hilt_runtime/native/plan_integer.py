@@ -59,7 +59,8 @@ def _prelu(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any
     whole[:, : factors.shape[1]] = factors
     grouped = builder.constant(np.ascontiguousarray(whole.reshape(2, groups, lanes).transpose(1, 0, 2)))
     out = builder.new(data.shape, np.int8)
-    builder.step("prelu", [data, grouped, out], [outer, groups, math.prod(pixels), lanes, attributes["left"]])
+    form = [outer, groups, math.prod(pixels), lanes, attributes["left"], attributes.get("offset", 0)]
+    builder.step("prelu", [data, grouped, out], form)
     return [out]
 
 

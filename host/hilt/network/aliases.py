@@ -86,7 +86,7 @@ class Aliases:
         if maker.op == "max_pool":
             return self._ends_in_zeros(maker.inputs[0])
         if maker.op not in ("conv2d", "dense"):
-            return maker.op == "prelu"
+            return maker.op == "prelu" and not maker.attributes.get("offset", 0)
         low, high = maker.attributes["clip"]
         residual = residual_of(maker)
         return bool(low <= 0 <= high) and (not residual or self._ends_in_zeros(residual))

@@ -52,8 +52,8 @@ OPERATORS: Mapping[str, str] = {
         "the axis; a table of one row is that of all places"
     ),
     "prelu": (
-        "int8 (N, C, ...), factors (2, C) int16, those of data from 0 on first. Attribute left: "
-        "out = clip(rounded((data << left) * factor, 15))"
+        "int8 (N, C, ...), factors (2, C) int16, those of data from 0 on first. Attributes left, offset (optional, "
+        "-256 to 256): out = clip(rounded((data << left) * factor, 15) + offset)"
     ),
     "concat": "int8 tensors of one scale. Attribute axis",
     "reshape": "Attribute shape",

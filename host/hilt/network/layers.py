@@ -290,14 +290,15 @@ def _pooling(graph: Graph, node: Node, accelerator: Accelerator, averaging: Aver
 
 def _prelu(graph: Graph, node: Node, accelerator: Accelerator) -> TiledLayer:
     try:
-        factors = factors_of_steps(graph.constants[node.inputs[1]], int(node.attributes["left"]))
+        left, offset = int(node.attributes["left"]), int(node.attributes.get("offset", 0))
+        factors = factors_of_steps(graph.constants[node.inputs[1]], left, offset)
     except NoWeightsError as error:
         raise NotOnVtaError(str(error)) from error
     return _multiplied(graph, node, factors, accelerator)
 
 
 def _multiplied(graph: Graph, node: Node, factors: ChannelFactors, accelerator: Accelerator) -> TiledLayer:
-    """Return a node that multiplies each element by one of two factors of its channel."""
+    """Return a node that multiplies each element by one of two factors of its channel, and may add a constant."""
     images, _, height, width = _feature_map(graph.tensors[node.inputs[0]])
     parameters = accelerator.parameters
     work = factors.work(blocks(images, parameters.batch), height * width, parameters.block)

@@ -3,7 +3,7 @@
 GEMMs with diagonal weight blocks multiply. Where no lower factor is above the upper one, the result is the larger one
 of both products, by ALU MAX. Else it is the lower product plus that of the factors' difference, which ALU MAX and MIN
 keep from falling below 0, or in channels with the larger lower factor from rising above 0: bounds of the channels lie
-in the accumulators throughout.
+in the accumulators throughout. A constant may be added to the rounded results, mostly by the addition that rounds.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ class Slopes:
         mixed: Blocks with a channel whose lower factor is the larger one.
         below: Blocks whose results may be less than int8.
         above: Blocks whose results may be more than int8.
+        offset: The number that is added to all results.
     """
 
     factors: int
@@ -45,6 +46,7 @@ class Slopes:
     mixed: tuple[int, ...] = ()
     below: tuple[int, ...] = ()
     above: tuple[int, ...] = ()
+    offset: int = 0
 
     @property
     def micro_ops(self) -> int:
@@ -114,18 +116,18 @@ class SlopesWriter(ProductWriter):
 
     def _take_larger(self, tile: ProductTile) -> None:
         """Make both products, shift them, and take the larger one."""
-        upper, lower = self._work.shifts
+        (upper, lower), offset = self._work.shifts, self._work.offset
         made = tile.factors * tile.pixels
         for kind, shift in ((_LOWER, lower), (_FIRST, upper)):
             self.clear(self._first(tile, kind), made)
             self._multiply(tile, kind)
             if lower != upper:
-                self.round(self._first(tile, kind), made, shift)
+                self.round(self._first(tile, kind), made, shift, offset)
         pair = self._pair(self.begin(tile.number), 0)
         beside = {"iter_in": made, "dst_factor_in": 1, "src_factor_in": 1}
         self.compute_with(Opcode.ALU, pair, pair + 1, alu_opcode=AluOpcode.MAX, **beside)
         if lower == upper:
-            self.round(self._first(tile, _FIRST), made, upper)
+            self.round(self._first(tile, _FIRST), made, upper, offset)
 
     def _bend_differences(self, tile: ProductTile) -> None:
         """Make the products of differences, keep them within their bounds, add the lower products, and shift."""
@@ -138,7 +140,7 @@ class SlopesWriter(ProductWriter):
         else:
             self.alu_with([(AluOpcode.MAX, 0)], result, made)
         self._multiply(tile, _LOWER)
-        self.round(result, made, self._work.shifts[0])
+        self.round(result, made, self._work.shifts[0], self._work.offset)
 
     def _keep_within(self, tile: ProductTile, opcode: AluOpcode, bounds: int) -> None:
         """Take the maximum or minimum of each plane and its bounds, which lie from an accumulator on."""

@@ -168,7 +168,8 @@ class _Importer:
         names = [*found.nodes]
         if found.axis == 1 and 2 <= len(found.perm) < _PACKED_RANK and (factors := factors_of(found.values / scale)):
             kept = {1: ("factors", factors.steps)}
-            return IntegerNode("prelu", names[-1], [leaf.name], {"left": factors.left}, names, kept)
+            attributes = {"left": factors.left} | ({"offset": factors.offset} if factors.offset else {})
+            return IntegerNode("prelu", names[-1], [leaf.name], attributes, names, kept)
         entries, reason = int8_steps(found.values, scale), "each of its channels has a table of its own"
         constants = {1: ("table", entries)}
         return IntegerNode("pixel_table", names[-1], [leaf.name], {"axis": found.axis}, names, constants, reason)

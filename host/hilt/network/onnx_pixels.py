@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from hilt.network.elementwise import BINARY, UNARY
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode
 from hilt_runtime import operators
+from hilt_runtime.fixed_point import MOST_OFFSET
 
 _VALUES = 256
+_FLOAT_STEP = 2.0**-23
 _BYTES = np.arange(_VALUES, dtype=np.uint8)
 _MOST_FACTOR = (1 << 15) - 1
 _MOST_LEFT = 4
@@ -86,29 +88,38 @@ def channels_of(
 
 @dataclass(frozen=True)
 class Factors:
-    """The two factors of each channel that a PRelu multiplies int8 by: (2, C) in steps of 2^(left - 15)."""
+    """The two factors of each channel that a PRelu multiplies int8 by: (2, C) in steps of 2^(left - 15).
+
+    `offset` is added to the products.
+    """
 
     steps: NDArray[np.int16]
     left: int
+    offset: int
 
 
 def factors_of(values: NDArray[np.float32]) -> Factors | None:
-    """Return the factors whose multiples each channel's values (C, 256) are; None of others, and of large ones.
+    """Return the factors whose multiples each channel's values (C, 256) are, but for a whole number of all channels.
+
+    Returns:
+        None of other values, and of large factors and numbers.
 
     Values are in steps of int8 and in the order of uint8: the first half is of 0 to 127.
     """
-    if not np.isfinite(values).all():
+    if not np.isfinite(values).all() or abs(values[0, 0]) > MOST_OFFSET:
         return None
-    positive, negative = values[:, 127].astype(np.float64) / 127, values[:, 128].astype(np.float64) / -128
+    offset = round(float(values[0, 0]))
+    products = values.astype(np.float64) - offset
+    positive, negative = products[:, 127] / 127, products[:, 128] / -128
     whole = np.where(_BYTES < 128, positive[:, None], negative[:, None]) * _BYTES.view(np.int8)
     largest = max(float(np.abs(positive).max()), float(np.abs(negative).max()))
-    if not np.allclose(values, whole, rtol=1e-5, atol=1e-5 * largest):
+    if not np.allclose(products, whole, rtol=1e-5, atol=1e-5 * largest + _FLOAT_STEP * abs(offset)):
         return None
     left = next((left for left in range(_MOST_LEFT + 1) if largest * 2 ** (15 - left) <= _MOST_FACTOR), None)
     if left is None:
         return None
     steps = np.rint(np.stack([positive, negative]) * 2.0 ** (15 - left)).astype(np.int16)
-    return Factors(steps, left)
+    return Factors(steps, left, offset)
 
 
 def _chain(graph: OnnxGraph, name: str, producers: Mapping[str, OnnxNode]) -> list[OnnxNode]:

@@ -230,7 +230,7 @@ def _prelu(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
     for channel in range(data.shape[1]):
         values = data[:, channel] << attributes["left"]
         products = values * factors[(values < 0).astype(np.int64), channel]
-        made[:, channel] = np.clip(np.floor(products / 2**15 + 0.5), -128, 127)
+        made[:, channel] = np.clip(np.floor(products / 2**15 + 0.5) + attributes.get("offset", 0), -128, 127)
     return made
 
 

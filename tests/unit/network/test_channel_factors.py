@@ -34,7 +34,25 @@ def test_factors_are_right_to_a_thirtieth_of_a_step(positive: list[float], negat
     assert np.abs(made - wanted).max() < 1 / 30
 
 
-@pytest.mark.parametrize("changed", [values([17], [1]), values([1], [1]) + 1, np.tanh(values([0.02], [0.02])) * 100])
+@pytest.mark.parametrize("offset", [-255, -37, 1, 124])
+def test_a_whole_number_may_be_added_to_all_channels(offset: int) -> None:
+    wanted = values([1, 0.5], [0.25, -0.3])
+    found, plain = factors_of(wanted + np.float32(offset)), factors_of(wanted)
+    assert found is not None and plain is not None
+    assert (found.offset, found.left, plain.offset) == (offset, plain.left, 0)
+    np.testing.assert_array_equal(found.steps, plain.steps)
+
+
+OTHERS = {
+    "a large factor": values([17], [1]),
+    "half a step more": values([1], [1]) + np.float32(0.5),
+    "more than VTA adds": values([1], [1]) + 256,
+    "other numbers of other channels": values([1, 1], [1, 1]) + np.float32([[1], [2]]),
+    "no line": np.tanh(values([0.02], [0.02])) * 100,
+}
+
+
+@pytest.mark.parametrize("changed", OTHERS.values(), ids=OTHERS)
 def test_other_values_have_none(changed: np.ndarray) -> None:
     assert factors_of(changed) is None
     for value in (np.nan, np.inf):
@@ -44,4 +62,4 @@ def test_other_values_have_none(changed: np.ndarray) -> None:
 
 
 def test_zeros_have_factors_of_zero() -> None:
-    assert factors_of(values([0.0], [0.0])) == Factors(pytest.approx(np.zeros((2, 1))), 0)
+    assert factors_of(values([0.0], [0.0])) == Factors(pytest.approx(np.zeros((2, 1))), 0, 0)

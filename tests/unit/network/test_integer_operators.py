@@ -149,6 +149,8 @@ def test_moving_operators_agree() -> None:
         made = both("prelu", [every, factors.astype(np.int16)], {"left": left})
         exact = every * np.where(every < 0, factors[1, :, None], factors[0, :, None]) * 2.0 ** (left - 15)
         assert np.array_equal(made, np.clip(np.floor(exact + 0.5), -128, 127))
+        moved = both("prelu", [every, factors.astype(np.int16)], {"left": left, "offset": 31 * left - 124})
+        assert np.array_equal(moved, np.clip(np.floor(exact + 0.5) + 31 * left - 124, -128, 127))
     both("concat", [data, int8(random, 2, 1, 3, 5), data], {"axis": 1})
     both("reshape", [data], {"shape": [2, -1]})
     both("transpose", [data], {"perm": [0, 3, 1, 2]})

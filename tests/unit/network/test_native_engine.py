@@ -309,14 +309,15 @@ def test_two_factors_of_each_channel(channels: int, pixels: int) -> None:
     """In planes, and in lanes of VTA's blocks: 16 of an image, 8 of two images, 32."""
     data = int8(pixels, 2, channels, 1, pixels)
     factors = np.random.default_rng(channels).integers(-32767, 32768, (2, channels)).astype(np.int16)
-    for left in (0, 3, 8):
-        assert assert_native_equals_numpy("prelu", [data, factors], {"left": left})
-        made = operators.run("prelu", [data, factors], {"left": left})[0]
+    for left, offset in ((0, 0), (3, -256), (3, 100), (8, 256)):
+        attributes = {"left": left, "offset": offset}
+        assert assert_native_equals_numpy("prelu", [data, factors], attributes)
+        made = operators.run("prelu", [data, factors], attributes)[0]
         for batch, block in ((1, 16), (2, 8), (1, 32)):
             packed = np.zeros((2 // batch, -(-channels // block), 1, pixels, batch, block), np.int8)
             pack(data, packed)
-            assert assert_native_equals_numpy("prelu", [packed, factors], {"left": left})
-            found = operators.run("prelu", [packed, factors], {"left": left})[0]
+            assert assert_native_equals_numpy("prelu", [packed, factors], attributes)
+            found = operators.run("prelu", [packed, factors], attributes)[0]
             np.testing.assert_array_equal(unpack(found, list(made.shape)), made)
 
 

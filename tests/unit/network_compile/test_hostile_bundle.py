@@ -286,7 +286,7 @@ def test_a_manifest_with_a_value_that_cannot_be_is_refused(data: bytes, edit: Ed
 def packed_data() -> bytes:
     """A table of no products between two convolutions, looked up in VTA's buffers."""
     builder = Builder((1, 16, 8, 8))
-    builder.constants["entries"] = np.arange(-128, 128)[::-1].astype(np.int8)
+    builder.constants["entries"] = np.roll(np.arange(-128, 128), 3).astype(np.int8)
     changed = builder.add_node("n", "table", [builder.conv("x", 16), "entries"], (1, 16, 8, 8), {})
     return compile_network(builder.graph(builder.conv(changed, 16)), without_table(target())).data
 

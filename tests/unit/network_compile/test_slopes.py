@@ -36,13 +36,21 @@ VALUES = np.arange(-128, 128)
 SHAPES = [(1, 40, 3, 5), (5, 19, 4, 2), (2, 8, 1, 1)]
 
 
-def prelu(builder: Builder, data: str, upper: int = ONE, left: int = 1, lower: NDArray[np.int16] | None = None) -> str:
+def prelu(
+    builder: Builder,
+    data: str,
+    upper: int = ONE,
+    left: int = 1,
+    lower: NDArray[np.int16] | None = None,
+    offset: int | None = None,
+) -> str:
     """Add a PRelu whose lower factors are random multiples of 2^-6."""
     name, channels = f"prelu{len(builder.nodes)}", builder.tensors[data].shape[1]
     drawn = builder.random.integers(-60, 80, channels) << 8
     factors = np.stack([np.full(channels, upper), drawn if lower is None else lower]).astype(np.int16)
     builder.constants[f"{name}.f"] = factors
-    return builder.add_node(name, "prelu", [data, f"{name}.f"], builder.tensors[data].shape, {"left": left})
+    attributes = {"left": left} if offset is None else {"left": left, "offset": offset}
+    return builder.add_node(name, "prelu", [data, f"{name}.f"], builder.tensors[data].shape, attributes)
 
 
 def leaky(builder: Builder, data: str, slope: float = 102 / 1024) -> str:
@@ -58,10 +66,11 @@ def layer(graph: Graph, accelerator: Accelerator) -> TiledLayer:
     return made
 
 
-def packed(array: NDArray[np.int8], accelerator: Accelerator) -> NDArray[np.int8]:
-    """Return (N, C, H, W) of whole images lanes as it lies in memory, with zeros behind the last channel."""
+def packed(array: NDArray[np.int8], accelerator: Accelerator, behind: int = 0) -> NDArray[np.int8]:
+    """Return (N, C, H, W) of whole images lanes as it lies in memory, with `behind` behind the last channel."""
     batch, block = accelerator.parameters.batch, accelerator.parameters.block
-    whole = np.pad(array, ((0, -len(array) % batch), (0, -array.shape[1] % block), (0, 0), (0, 0)))
+    pads = ((0, -len(array) % batch), (0, -array.shape[1] % block), (0, 0), (0, 0))
+    whole = np.pad(array, pads, constant_values=behind)
     parted = whole.reshape(-1, batch, whole.shape[1] // block, block, *whole.shape[2:])
     return np.ascontiguousarray(parted.transpose(0, 2, 4, 5, 1, 3))
 
@@ -102,16 +111,49 @@ def test_every_schedule_of_differences_is_right(
     assert work.mixed == tuple(range(work.blocks)) and work.shifts == (15 - left - step,) * 2
 
 
+@pytest.mark.parametrize("parameters", [PYNQ, TINY, BATCHED])
+@pytest.mark.parametrize(
+    ("upper", "step", "offset", "adds"),
+    [
+        (127, 8, -60, {32 - (60 << 6)}),  # with the half that rounds
+        (127, 2, 100, {1 << 11, 100}),  # an immediate has 16 bits
+        (64, 8, -124, {32 - (124 << 6)}),
+        (-5, 8, 255, {32 + (255 << 6)}),
+    ],
+)
+def test_a_constant_is_added_to_all_results(
+    upper: int, step: int, offset: int, adds: set[int], parameters: str
+) -> None:
+    """One shift serves both products, though the upper ones would need none."""
+    builder, accelerator = Builder((1, 40, 3, 5)), of(parameters)
+    lower = np.minimum(builder.random.integers(-60, 128, 40), upper)
+    output = prelu(builder, "x", upper << step, 1, (lower << step).astype(np.int16), offset)
+    right(builder, output, accelerator)
+    work = layer(builder.graph(output), of(PYNQ)).work
+    records = lower_tiles(work, {"factors": 1, "pixels": 15}, of(PYNQ)).records
+    added = records[(records["opcode"] == Opcode.ALU) & (records["alu_opcode"] == AluOpcode.ADD)]
+    assert set(added["imm"].tolist()) == adds
+
+
+@pytest.mark.parametrize("parameters", [PYNQ, TINY])
+def test_a_constant_is_added_where_slopes_above_one_are(parameters: str) -> None:
+    builder = Builder((1, 40, 3, 5))
+    lower = np.full(40, 3 << 8, np.int16)
+    lower[::3] = ONE + (5 << 8)
+    work = right(builder, prelu(builder, "x", lower=lower, offset=-100), of(parameters))
+    assert work.mixed and work.below == tuple(range(work.blocks))
+
+
 def right(builder: Builder, output: str, accelerator: Accelerator) -> Slopes:
     """Run every schedule of a PRelu of the input that fits, compare it with the reference, and return the layer."""
     graph = builder.graph(output)
     made, data = layer(graph, accelerator), builder.input()
     data[:, ::3] = np.where(builder.random.integers(0, 2, data[:, ::3].shape), -128, 127)
-    expected = packed(evaluate(graph, {"x": data})[output], accelerator)
+    assert isinstance(made.work, Slopes)
+    expected = packed(evaluate(graph, {"x": data})[output], accelerator, int(np.clip(made.work.offset, -128, 127)))
     inputs = {"inp": packed(data, accelerator), **made.constants}
     ran = all_are(expected, made.work, inputs, accelerator)
     assert ran == len(tile_knobs(made.work)) if accelerator.parameters.name != TINY else ran > 0
-    assert isinstance(made.work, Slopes)
     return made.work
 
 
@@ -145,7 +187,7 @@ def test_all_factors_of_seven_bits_are_products(shift: int) -> None:
             continue
         steps = np.arange(-127, 128) << below
         upper = np.full(255, steps[-1])
-        found = factors_of_steps(np.stack([upper, steps]).astype(np.int16), left)
+        found = factors_of_steps(np.stack([upper, steps]).astype(np.int16), left, 0)
         shifted = [
             (weights[:, None].astype(np.int64) * VALUES + (1 << by >> 1)) >> by
             for weights, by in zip(found.weights, found.shifts, strict=True)
@@ -165,7 +207,7 @@ def test_all_factors_of_seven_bits_are_products(shift: int) -> None:
 def test_other_factors_stay_on_the_processor(factors: list[list[int]], words: str) -> None:
     """So do those of files that were quantised before slopes had 7 bits: their integers stay."""
     with pytest.raises(NoWeightsError, match=words):
-        factors_of_steps(np.array(factors, np.int16), 1)
+        factors_of_steps(np.array(factors, np.int16), 1, 0)
     builder = Builder((1, 2, 4, 4))
     builder.constants["f"] = np.array(factors, np.int16)
     wide = builder.conv("x", 2)
@@ -215,13 +257,24 @@ def test_lanes_behind_the_last_channel_stay_zero() -> None:
     assert next(each for each in compiled.placements if each.node.op == "pad").view
 
 
+def test_lanes_behind_the_last_channel_have_the_constant() -> None:
+    """So a Pad with zeros is none of the addresses."""
+    builder = Builder((1, 12, 6, 6))
+    made = prelu(builder, builder.conv("x", 20), offset=-50)
+    pads = {"pads": [0, 0, 0, 0, 0, 12, 0, 0], "value": 0}
+    wider = builder.add_node("wider", "pad", [made], (1, 32, 6, 6), pads)
+    graph = builder.graph(builder.conv(wider, 32, residual=wider))
+    compiled = test_lower_product.verified(graph, builder.input())
+    assert not next(each for each in compiled.placements if each.node.op == "pad").view
+
+
 def both_forms(accelerator: Accelerator, form: Form) -> None:
     """Run a network of a PRelu that takes the larger product, and of two of differences."""
     builder = Builder((1, 12, 6, 5))
     data = builder.conv("x", 24)
     small = builder.random.integers(-127, 128, 24) << 7
-    for left, lower in ((1, small.astype(np.int16)), (1, None), (2, None)):
-        data = builder.conv(prelu(builder, data, ONE, left, lower), 24)
+    for left, lower, offset in ((1, small.astype(np.int16), -64), (1, None, 90), (2, None, None)):
+        data = builder.conv(prelu(builder, data, ONE, left, lower, offset), 24)
     aim = CompileTarget("test", accelerator, MemoryModel(base=0x1000_0000), processor=test_table.SLOW)
     made = test_table.verified(builder.graph(data), aim, builder.input(), form)
     works = [each.layer.work for each in made.placements if isinstance(each.layer, TiledLayer)]
@@ -252,13 +305,16 @@ def test_without_a_table_a_leaky_relu_is_products() -> None:
 @pytest.mark.parametrize(
     ("upper", "lower"), [(1.0, 102 / 1024), (1.0, -1.0), (2.0, 127 / 512), (1.0, 1.0), (0.0, -2.0), (1.0, 2.0)]
 )
-def test_the_products_of_a_table_are_its_entries(upper: float, lower: float) -> None:
-    entries = int8_steps(np.where(VALUES < 0, lower * VALUES, upper * VALUES).astype(np.float32), 1.0)
+@pytest.mark.parametrize("offset", [0, -55, 3])
+def test_the_products_of_a_table_are_its_entries(upper: float, lower: float, offset: int) -> None:
+    """But for a constant."""
+    products = np.where(VALUES < 0, lower * VALUES, upper * VALUES) + offset
+    entries = int8_steps(products.astype(np.float32), 1.0)
     found = factors_of_table(entries, 3)
     weights = found.weights.astype(np.int64)[:, :, None]
     shifts = np.array(found.shifts)[:, None, None]
     upper_one, lower_one = (weights * VALUES + (1 << shifts >> 1)) >> shifts
-    taken = np.where(VALUES < 0, lower_one, upper_one)
+    taken = np.where(VALUES < 0, lower_one, upper_one) + found.offset
     np.testing.assert_array_equal(np.clip(taken, -128, 127), np.tile(entries, (3, 1)))
     work = found.work(1, 1, 16)
     assert (work.below, work.above) == ((0,) * bool(taken.min() < -128), (0,) * bool(taken.max() > 127))

@@ -59,6 +59,8 @@ def _shifted(graph: OnnxGraph, regions: Regions, shifts: Mapping[str, Shift]) ->
         _shift_layer(made, layer, copies[id(layer.node)], shifts)
     for name, (data, _) in regions.products.items():
         _shift_product(made, producers[name], (data, name), shifts[data], shifts[name])
+    for name in regions.bends:
+        _take_off(made, producers[name], name, shifts[name])
     for name, shift in shifts.items():
         if not shift.changes:
             continue
@@ -96,8 +98,13 @@ def _shift_product(graph: OnnxGraph, maker: OnnxNode, names: tuple[str, str], re
         added = _bound(graph, whole, float(read.taken) * read.factor)
         _insert(graph, OnnxNode(f"{whole}.add", "Add", [data, added], [whole]))
         maker.inputs = [whole if each == data else each for each in maker.inputs]
-    if made.taken != 0:
-        _put_behind(graph, maker, result, "Add", [-float(made.taken) * made.factor])
+    _take_off(graph, maker, result, made)
+
+
+def _take_off(graph: OnnxGraph, maker: OnnxNode, name: str, shift: Shift) -> None:
+    """Take a constant off a result that has its factor already."""
+    if shift.taken != 0:
+        _put_behind(graph, maker, name, "Add", [-float(shift.taken) * shift.factor])
 
 
 def _shift_layer(graph: OnnxGraph, layer: LayerRegion, node: OnnxNode, shifts: Mapping[str, Shift]) -> None:

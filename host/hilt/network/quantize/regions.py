@@ -55,7 +55,9 @@ class Regions:
         groups: The representative of each int8 tensor's group; tensors of one group share a scale.
         adds: Outputs of unfused additions, with the two tensors that each reads.
         products: The same of products, the data before its factor; each adds constants to its data and its result.
-        shifted: The floats between a product and the int8 tensors that constants are added to, or make of it.
+        bends: The int8 results of PRelus with slopes by channel, with the tensor that each reads.
+        shifted: The floats between a product and the int8 tensors that constants are added to, or make of it, and those
+            between such a PRelu and its int8 result.
         offsets: These constants, by int8 tensor.
         ends: The int8 tensors that the caller reads, or operators that compute floats.
         moved: The tensors that an operator moves, in int8, from others.
@@ -66,6 +68,7 @@ class Regions:
     groups: dict[str, str] = field(default_factory=dict)
     adds: dict[str, tuple[str, str]] = field(default_factory=dict)
     products: dict[str, tuple[str, str]] = field(default_factory=dict)
+    bends: dict[str, str] = field(default_factory=dict)
     shifted: set[str] = field(default_factory=set)
     offsets: dict[str, float] = field(default_factory=dict)
     ends: list[str] = field(default_factory=list)
@@ -319,13 +322,19 @@ class _Finder:
         return roots
 
     def _drop_shifted(self, chosen: set[str]) -> None:
-        """Keep the numbers that a product adds to its data and to its result float: the product takes them up."""
+        """Keep the numbers that a product adds to its data and to its result float: the product takes them up.
+
+        A PRelu with slopes by channel does so with those that are added to its result.
+        """
         for node in self._graph.nodes:
-            if node.op != "Mul" or id(node) not in self._on_int8 or len(self._graph.computed_inputs(node)) != 2:
+            is_product = node.op == "Mul" and len(self._graph.computed_inputs(node)) == 2
+            if id(node) not in self._on_int8 or not (is_product or self._bends(node)):
                 continue
             behind = self._only_reader(node.outputs[0])
             if behind is not None and behind.outputs[0] in chosen:
                 self._note_offset(behind, node.outputs[0], behind.outputs[0])
+            if not is_product:
+                continue
             data = node.inputs[self._data_place(node)]
             front = self._producers.get(data)
             if front is not None and self._only_reader(data) is node:
@@ -349,12 +358,14 @@ class _Finder:
         return 0 if self._graph.shape(product.inputs[0]) == self._graph.shape(product.outputs[0]) else 1
 
     def _note_pairs(self, chosen: set[str]) -> None:
-        """Note the additions and products of two int8 tensors."""
+        """Note the additions and products of two int8 tensors, and the PRelus that make one of another."""
         for node in self._graph.nodes:
             if node.op == "Add" and node.outputs[0] in chosen and not self._fused(node):
                 self._note_pair(self._regions.adds, node.outputs[0], (node.inputs[0], node.inputs[1]), chosen)
             elif node.op == "Mul" and node.outputs[0] in chosen | self._regions.shifted:
                 self._note_product(node, chosen)
+            elif id(node) in self._on_int8 and self._bends(node) and chosen.issuperset((node.inputs[0], *node.outputs)):
+                self._regions.bends[node.outputs[0]] = node.inputs[0]
 
     def _note_pair(self, pairs: dict[str, tuple[str, str]], made: str, read: tuple[str, str], chosen: set[str]) -> None:
         if chosen.issuperset(read) and read[0] != read[1]:

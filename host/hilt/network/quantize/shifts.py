@@ -252,7 +252,7 @@ class _Chooser:
 
     def _may_be_level(self, group: str) -> bool:
         """Tell whether all tensors of a group can have one constant: none has that of others, or has it in steps."""
-        return not any(name in self._following or self._is_at_product(name) for name in self._regions.members(group))
+        return not any(name in self._following or self._is_in_steps(name) for name in self._regions.members(group))
 
     def _is_level(self, group: str) -> bool:
         """Tell whether a Concat lets the tensors of a group have one constant alone."""
@@ -375,7 +375,7 @@ class _Chooser:
             step: The size.
         """
         found, freedom = self._statistics[name], self._freedoms[name]
-        if freedom == _NONE or (name in self._following and name not in self._regions.products):
+        if freedom == _NONE or (name in self._following and not self._adds_steps(name)):
             return _flattened(flat), self._error(name, _flattened(flat), step)
         if self._is_linear(name) and freedom == _BY_CHANNEL and found.lows.ndim == 1:
             taken, widest = np.rint((found.lows + found.highs) / 2 / step) * step, (found.highs - found.lows).max()
@@ -406,15 +406,19 @@ class _Chooser:
         bottom, middle, top = ends[0] + 128, ends.mean(), ends[1] - 127
         first = (bottom, middle) if ends[0] >= 0 else (middle, bottom)
         places: NDArray[np.float64] = np.array([*first, 0.0, top, *middles])
-        if self._is_at_product(name):
+        if self._is_in_steps(name):
             places = np.clip(np.rint(places / _PRODUCT_GRID) * _PRODUCT_GRID, -_LARGEST_OFFSET, _LARGEST_OFFSET)
         whole: NDArray[np.float64] = np.rint(places)
         return whole
 
-    def _is_at_product(self, name: str) -> bool:
-        """Tell whether a tensor is the data or the result of a product."""
+    def _adds_steps(self, name: str) -> bool:
+        """Tell whether the maker of a tensor adds whole steps to it: a product, or a PRelu with slopes by channel."""
+        return name in self._regions.products or name in self._regions.bends
+
+    def _is_in_steps(self, name: str) -> bool:
+        """Tell whether a tensor's maker or a reader adds whole steps to it."""
         readers = self._consumers.get(name, [])
-        return name in self._regions.products or any(self._multiplies(reader, name) for reader in readers)
+        return self._adds_steps(name) or any(self._multiplies(reader, name) for reader in readers)
 
     def _is_linear(self, name: str) -> bool:
         """Tell whether a layer makes a tensor without a clip."""
@@ -444,7 +448,7 @@ class _Chooser:
         return self._scales.groups[self._regions.groups[name]]
 
     def _followed(self, name: str, shifts: Mapping[str, Shift]) -> Shift:
-        """Return the shift of a tensor that an operator moves, averages, adds or multiplies by a gate."""
+        """Return the shift of a tensor that an operator moves, averages, adds, bends, or multiplies by a gate."""
         maker = self._producers[name]
         parts = [shifts.get(source, _NO_SHIFT) for source in self._graph.computed_inputs(maker)]
         if name in self._following:
@@ -455,7 +459,7 @@ class _Chooser:
         self, name: str, maker: OnnxNode, parts: Sequence[Shift], shifts: Mapping[str, Shift]
     ) -> NDArray[np.float64]:
         """Return the constant that is off a tensor made of shifted `parts`."""
-        if name in self._regions.products:
+        if self._adds_steps(name):
             return shifts.get(name, _NO_SHIFT).taken
         if maker.op == "Add":
             return np.asarray(sum(float(part.taken) for part in parts))
@@ -535,9 +539,10 @@ def _residual_sums(graph: OnnxGraph, regions: Regions) -> list[str]:
 
 
 def following(graph: OnnxGraph, regions: Regions) -> dict[str, tuple[str, ...]]:
-    """Return for the results of int8 averages, sums and products the tensors whose factor they have."""
+    """Return for the results of int8 averages, sums, products and PRelus the tensors whose factor they have."""
     found: dict[str, tuple[str, ...]] = dict(regions.adds)
     found |= {name: (data,) for name, (data, _) in regions.products.items()}
+    found |= {name: (data,) for name, data in regions.bends.items()}
     tensors = set(regions.tensors)
     pools = (node for node in graph.nodes if node.op in POOLS and tensors.issuperset((node.inputs[0], *node.outputs)))
     return found | {node.outputs[0]: (node.inputs[0],) for node in pools}
