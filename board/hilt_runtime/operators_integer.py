@@ -84,10 +84,11 @@ def global_average_pool(inputs: Inputs, attributes: Attributes) -> Any:
 
 def _mean(sums: np.ndarray, attributes: Attributes) -> Any:
     """Return int8 of int32 sums by divisor * 2^shift, rounded half up: float64 divides exactly where that matters."""
+    clip, offset = attributes["clip"], attributes.get("offset", 0)
     if attributes["divisor"] == 1 and attributes["shift"] >= 0:
-        return _narrow(sums, attributes["shift"], attributes["clip"])
+        return _narrow(sums, attributes["shift"], clip, offset)
     means = np.ldexp(sums.astype(np.float64), -attributes["shift"]) / attributes["divisor"]
-    return np.clip(np.floor(means + 0.5), attributes["clip"][0], attributes["clip"][1]).astype(np.int8)
+    return np.clip(np.floor(means + 0.5) + offset, clip[0], clip[1]).astype(np.int8)
 
 
 def table(inputs: Inputs, attributes: Attributes) -> Any:

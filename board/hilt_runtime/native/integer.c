@@ -222,10 +222,13 @@ static int run_multiply(const work_t *w) {
   return run_pair(w, plain && p[SHIFT] > 0 && p[SHIFT] < 15 ? multiply_16 : multiply_line);
 }
 
-// --- pools: planes, height, width, rows and columns out, kernel[2], strides[2], top, left, divisor, shift, low, high.
-// Buffers: data, target. ---
+// --- pools: planes, height, width, rows and columns out, kernel[2], strides[2], top, left, divisor, shift, low, high,
+// number to add to the means. Buffers: data, target. ---
 
-enum { PLANES, HEIGHT, WIDTH, ROWS, COLUMNS, KERNEL, STRIDES = 7, TOP = 9, PAD_LEFT, DIVISOR, MEAN_SHIFT, MEAN_LOW };
+enum {
+  PLANES, HEIGHT, WIDTH, ROWS, COLUMNS, KERNEL, STRIDES = 7, TOP = 9, PAD_LEFT, DIVISOR, MEAN_SHIFT, MEAN_LOW,
+  MEAN_HIGH, MEAN_ADDED
+};
 
 static int check_pool(const work_t *w) {
   const int64_t *p = w->p;
@@ -235,7 +238,8 @@ static int check_pool(const work_t *w) {
   for (int i = 0; i < 4; ++i)
     if (!in_range(p[KERNEL + i], 1, 1 << 14)) return 0;
   return in_range(p[TOP], 0, 1 << 14) && in_range(p[PAD_LEFT], 0, 1 << 14) && p[KERNEL] * p[KERNEL + 1] <= 1 << 24 &&
-         in_range(p[DIVISOR], 1, INT32_MAX) && in_range(p[MEAN_SHIFT], -31, 31) && clips(p[MEAN_LOW], p[MEAN_LOW + 1]);
+         in_range(p[DIVISOR], 1, INT32_MAX) && in_range(p[MEAN_SHIFT], -31, 31) && clips(p[MEAN_LOW], p[MEAN_HIGH]) &&
+         in_range(p[MEAN_ADDED], -32768, 32767);
 }
 
 // Returns the outputs [begin, end) whose tap lies in the data.
@@ -247,15 +251,15 @@ static void inside(ptrdiff_t tap, ptrdiff_t pad, ptrdiff_t stride, ptrdiff_t siz
 }
 
 static int8_t mean_of(int32_t sum, const int64_t *p) {
-  double low = (double)p[MEAN_LOW], high = (double)p[MEAN_LOW + 1];
-  double mean = floor(ldexp((double)sum, -(int)p[MEAN_SHIFT]) / (double)p[DIVISOR] + 0.5);
+  double low = (double)p[MEAN_LOW], high = (double)p[MEAN_HIGH];
+  double mean = floor(ldexp((double)sum, -(int)p[MEAN_SHIFT]) / (double)p[DIVISOR] + 0.5) + (double)p[MEAN_ADDED];
   mean = mean < low ? low : mean;
   return (int8_t)(mean > high ? high : mean);
 }
 
 static void mean_line(const int32_t *sums, int8_t *y, ptrdiff_t count, const int64_t *p) {
-  if (p[DIVISOR] == 1 && p[MEAN_SHIFT] >= 0) {
-    int32_t half = half_of(p[MEAN_SHIFT]), low = (int32_t)p[MEAN_LOW], high = (int32_t)p[MEAN_LOW + 1];
+  if (p[DIVISOR] == 1 && p[MEAN_SHIFT] >= 0 && !p[MEAN_ADDED]) {
+    int32_t half = half_of(p[MEAN_SHIFT]), low = (int32_t)p[MEAN_LOW], high = (int32_t)p[MEAN_HIGH];
     for (ptrdiff_t i = 0; i < count; ++i) y[i] = narrowed(sums[i], half, (int)p[MEAN_SHIFT], low, high);
   } else {
     for (ptrdiff_t i = 0; i < count; ++i) y[i] = mean_of(sums[i], p);
@@ -354,7 +358,7 @@ static int run_global_average_pool(const work_t *w) {
 
 // --- pools of a packed tensor: the pool's numbers, lanes, 1 for the largest. Buffers: data, target. ---
 
-enum { LANES = 15, IS_MAX, MOST_LANES = 1024 };
+enum { LANES = 16, IS_MAX, MOST_LANES = 1024 };
 
 static int check_pool_packed(const work_t *w) {
   const int64_t *p = w->p;

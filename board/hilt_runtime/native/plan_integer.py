@@ -183,6 +183,7 @@ def _pool(kernel: str) -> Callable[[Builder, Inputs, Attributes], List[Any]]:
             raise NotNativeError("a window that is larger than the data")
         out = builder.new((images, channels, rows, columns, *lanes), np.int8)
         mean = [attributes.get("divisor", 1), attributes.get("shift", 0), *attributes.get("clip", [-128, 127])]
+        mean.append(attributes.get("offset", 0))
         shape = [images * channels, height, width, rows, columns]
         if lanes:
             numbers = [*shape, *taps, *strides, top, left, *mean, lanes[0] * lanes[1], kernel == "max_pool"]

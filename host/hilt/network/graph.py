@@ -42,10 +42,13 @@ OPERATORS: Mapping[str, str] = {
     ),
     "max_pool": "int8 (N, C, H, W). Attributes kernel [2], strides [2], pads [4]: padding never wins",
     "average_pool": (
-        "int8 (N, C, H, W). Attributes kernel, strides, pads (zeros that count), divisor (odd), shift, clip: "
-        "out = clip(floor(sum / (divisor << shift) + 1/2)), exact; a shift below 0 multiplies"
+        "int8 (N, C, H, W). Attributes kernel, strides, pads (zeros that count), divisor (odd), shift, clip, offset "
+        "(optional, 16 bits): out = clip(floor(sum / (divisor << shift) + 1/2) + offset), exact; a shift below 0 "
+        "multiplies"
     ),
-    "global_average_pool": "int8 (N, C, H, W) -> (N, C, 1, 1). Attributes divisor, shift, clip: as average_pool",
+    "global_average_pool": (
+        "int8 (N, C, H, W) -> (N, C, 1, 1). Attributes divisor, shift, clip, offset: as average_pool"
+    ),
     "table": "int8 data, table (256,) int8 or float32: out = table[data + 128]",
     "pixel_table": (
         "uint8 or int8 data, table (C, 256) int8. Attribute axis: out = table[c, data mod 256] with c the place along "

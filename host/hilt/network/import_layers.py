@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.onnx_graph import OnnxNode
+from hilt.network.onnx_means import MEANS
 from hilt.network.onnx_resize import interpolation_of, repeats_of
-from hilt.network.qdq_view import QdqView, Quantised, offset_steps
+from hilt.network.qdq_view import QdqView, Quantised, mean_offset_steps, offset_steps
 from hilt_runtime.operators_window import pads_of, transposed_pads
 
 _LAYERS = {"Conv": "conv2d", "ConvTranspose": "conv2d", "Gemm": "dense"}
@@ -93,10 +94,11 @@ class LayerMatcher:
                 self._residual(node, chain, exponent)
                 or self._pair(node, chain, exponent)
                 or self._shifted_product(node, chain, exponent)
+                or self._shifted_mean(node, chain, exponent)
             )
         if node.op == "Mul":
             return self._product(node, chain, exponent)
-        if node.op in ("AveragePool", "GlobalAveragePool"):
+        if node.op in MEANS:
             return self._mean(node, chain, exponent)
         return None
 
@@ -296,6 +298,17 @@ class LayerMatcher:
         if node.op != "Add" or node.domain or len(constants) != 1 or self._graph.constants[constants[0]].size != 1:
             return "", 0.0
         return others[0], float(self._graph.constants[constants[0]].reshape(()))
+
+    def _shifted_mean(self, node: OnnxNode, chain: _Chain, exponent: int) -> IntegerNode | None:
+        """Match an average to which whole steps of the result are added."""
+        source, value = self._offset(node)
+        mean, added = self._view.producers.get(source), mean_offset_steps(value, exponent)
+        if mean is None or mean.op not in MEANS or added is None:
+            return None
+        made = self._mean(mean, replace(chain, source=[node.name, *chain.source]), exponent)
+        if made is not None and added:
+            return replace(made, attributes={**made.attributes, "offset": added})
+        return made
 
     def _mean(self, node: OnnxNode, chain: _Chain, exponent: int) -> IntegerNode | None:
         """Match an average over windows that are all whole and have no gaps."""

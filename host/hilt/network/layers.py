@@ -243,7 +243,8 @@ def _average_pool(graph: Graph, node: Node, accelerator: Accelerator) -> VtaLaye
     if _single(node, "shift") < 0:
         raise NotOnVtaError("its result has finer steps than its sums, which VTA only shifts right")
     data = graph.tensors[node.inputs[0]]
-    pool = _pooling(graph, node, accelerator, Averaging(_single(node, "shift"), _clip(node)))
+    averaging = Averaging(_single(node, "shift"), _clip(node), int(attributes.get("offset", 0)))
+    pool = _pooling(graph, node, accelerator, averaging)
     if has_schedule(pool, accelerator):
         return TiledLayer(node, pool, {DATA: data.name}, node.outputs[0])
     return _convolution_of_ones(node, _feature_map(data), pool, accelerator.parameters.block)
@@ -257,7 +258,8 @@ def _convolution_of_ones(node: Node, images: tuple[int, int, int, int], pool: Po
     padding = (pool.pads, (bottom, right))
     workload = _by_block(node, images, channels, block, pool.kernel, pool.stride, padding, shift)
     weights = np.ones((channels, 1, *workload.kernel), dtype=np.int8)
-    bias = _halved(np.zeros(channels, dtype=np.int32), shift)
+    added = int(node.attributes.get("offset", 0)) << shift
+    bias = _halved(np.full(channels, added, dtype=np.int32), shift)
     merged = _merged(weights, channels, workload.block_groups(block))
     return VtaLayer(node, workload, merged, bias, node.inputs[0], node.outputs[0])
 

@@ -104,7 +104,8 @@ class AveragePoolWriter(PoolWriter):
             self._add_halves(first)
         else:
             self._add_all(tile, first, made)
-        self.round_and_clip(first, made, self._averaging.shift, self._averaging.clip)
+        averaging = self._averaging
+        self.round_and_clip(first, made, averaging.shift, averaging.clip, averaging.offset)
 
     def _add_halves(self, first: int) -> None:
         """Add a tile's even and odd rows at once, then the sums of the odd ones to the others."""

@@ -14,6 +14,8 @@ import numpy as np
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant, reduced_axes
 from hilt.network.onnx_pools import in_shape_of
 
+MEANS = frozenset(("AveragePool", "GlobalAveragePool"))
+"""Operators whose results are means of windows."""
 _LAYERS = ("Conv", "Gemm")
 _PASSED = ("Reshape", "Relu", "Identity")
 """Operators that a positive factor passes through."""

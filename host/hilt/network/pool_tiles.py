@@ -19,10 +19,11 @@ _PADS = 15
 
 @dataclass(frozen=True)
 class Averaging:
-    """The end of an average: the sums are shifted right by `shift`, rounded half up, and clipped."""
+    """The end of an average: the sums are shifted right by `shift`, rounded half up; `offset` is added; then a clip."""
 
     shift: int
     clip: tuple[int, int]
+    offset: int = 0
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ _NUMBERED = {0: "uint8", 3: "int8"}
 _TYPES = {"QuantizeLinear": ("int8",), "DequantizeLinear": ("int8", "int32")}
 _LARGEST_INPUT = 127
 """The largest number that an input of int8 adds to a product's data; two make up an even one."""
+_MOST_ADDED_TO_MEAN = 1 << 14
+"""The most steps of its result that an average adds."""
 
 
 def offset_steps(value: float, exponent: int) -> int | None:
@@ -24,6 +26,12 @@ def offset_steps(value: float, exponent: int) -> int | None:
     if not steps.is_integer() or abs(steps) > (_LARGEST_INPUT if steps % 2 else 2 * _LARGEST_INPUT):
         return None
     return int(steps)
+
+
+def mean_offset_steps(value: float, exponent: int) -> int | None:
+    """Return a number that an average adds, in steps of 2^-exponent; None if it cannot."""
+    steps = value * 2.0**exponent
+    return int(steps) if steps.is_integer() and abs(steps) <= _MOST_ADDED_TO_MEAN else None
 
 
 @dataclass(frozen=True)

@@ -207,10 +207,10 @@ def _global_average_pool(inputs: Inputs, attributes: Mapping[str, Any]) -> Array
 
 
 def _mean(sums: Array, attributes: Mapping[str, Any]) -> Array:
-    """Divide int64 sums by divisor * 2^shift, rounded half up."""
+    """Divide int64 sums by divisor * 2^shift, rounded half up, and add the offset."""
     numerator = sums << max(1 - attributes["shift"], 0)
     denominator = attributes["divisor"] << max(attributes["shift"] - 1, 0)
-    return _clipped((numerator // denominator + 1) >> 1, attributes)
+    return _clipped(((numerator // denominator + 1) >> 1) + attributes.get("offset", 0), attributes)
 
 
 def _table(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:

@@ -12,12 +12,13 @@ from onnx import helper, numpy_helper
 
 from hilt.network.calibration import Calibration, Runner, hold_out
 from hilt.network.onnx_graph import OnnxGraph
+from hilt.network.qdq_view import mean_offset_steps
 from hilt.network.quantize import fit
 from hilt.network.quantize.centre import centred
 from hilt.network.quantize.quantizer import quantise
 from hilt.network.quantize.regions import Regions, find_regions
 from hilt.network.quantize.scales import initial_scales
-from hilt.network.quantize.shifts import Shift, WeightLosses, choose_shifts
+from hilt.network.quantize.shifts import Shift, WeightLosses, _few_steps, choose_shifts
 from hilt.network.quantize.statistics import observe, signal_to_noise
 from hilt.network.reference import evaluate
 
@@ -311,10 +312,42 @@ def test_a_mean_of_centred_values_lacks_their_constant() -> None:
     """The mean of 6 x 6 is written as one of 8 x 8 with zeros beside them, which have no constant."""
     graph, _, shifts, made = parts(network(("Relu", ["s"], "r"), ("GlobalAveragePool", ["r"], "t"), LAST))
     assert shifts["r"].taken > 0 and made is not None
-    np.testing.assert_allclose(shifts["t"].taken, shifts["r"].taken * 36 / 64)
+    np.testing.assert_allclose(shifts["t"].taken, shifts["r"].taken * 36 / 64 + shifts["t"].own)
     (feeds,) = images(1, 7)
     wanted, given = Runner(graph, ["y"]).run(feeds)["y"], Runner(made, ["y"]).run(feeds)["y"]
     np.testing.assert_allclose(given, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_a_mean_of_values_far_from_zero_has_steps_of_its_own() -> None:
+    """Means differ less than the values, and lie far from the middle of these."""
+    model = network(("Conv", ["s", "v", "e"], "r"), ("GlobalAveragePool", ["r"], "t"), LAST)
+    (bias,) = (each for each in model.graph.initializer if each.name == "e")
+    bias.CopyFrom(numpy_helper.from_array(np.full(8, 20, np.float32), "e"))
+    graph, regions, shifts, made = parts(model)
+    assert regions.means == {"t"} and made is not None
+    assert abs(shifts["t"].taken.mean() - 20 * 36 / 64) < 3 and shifts["t"].factor == shifts["r"].factor
+    result = quantise(graph, Calibration(images(SAMPLES, 0)), search=False)
+    (mean,) = (node for node in result.graph.nodes if node.op == "global_average_pool")
+    steps = [result.graph.tensors[name].scale for name in (mean.inputs[0], mean.outputs[0])]
+    assert steps[1] <= steps[0] / 2
+    assert result.agreement.unexplained == 0
+    assert decibels(graph) > 30
+
+
+@pytest.mark.parametrize(
+    ("value", "exponent", "steps"), [(-2.5, 4, -40), (2.5, 0, None), (1024, 4, 1 << 14), (1025, 4, None)]
+)
+def test_a_mean_adds_whole_steps_of_some_bits(value: float, exponent: int, steps: int | None) -> None:
+    assert mean_offset_steps(value, exponent) == steps
+
+
+def test_a_mean_adds_few_steps_that_stay_whole_in_finer_and_in_coarser_scales() -> None:
+    for middle, reach in ((20.3, 0.07), (-1e4, 3.0), (1e-3, 1.0), (5.0, 0.0), (0.0, 0.0)):
+        taken = _few_steps(middle, reach)
+        exponents = [k for k in range(-20, 40) if mean_offset_steps(taken, k) is not None]
+        fits = np.floor(np.log2(127 / reach)) if reach else 0
+        assert abs(taken - middle) <= max(abs(middle) / 512, 4 * 2.0**-fits)
+        assert len(exponents) >= 4 and (not reach or min(exponents) <= fits)
 
 
 def test_no_constant_is_taken_off_what_a_mean_pads() -> None:

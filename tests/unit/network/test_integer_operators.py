@@ -106,6 +106,13 @@ def test_pairs_and_pools_agree(seed: int) -> None:
     both("average_pool", [data], {**window, "divisor": 3, "shift": 1, "clip": clip})
     both("global_average_pool", [data], {"divisor": 7, "shift": int(random.integers(-4, 5)), "clip": clip})
     both("global_average_pool", [data], {"divisor": 1, "shift": int(random.integers(-4, 5)), "clip": clip})
+    for op, divisor, twos in (
+        ("average_pool", 3, 1), ("average_pool", 1, 3), ("global_average_pool", 7, 3), ("global_average_pool", 1, 6)
+    ):  # fmt: skip
+        mean, offset = {**window, "divisor": divisor, "shift": twos}, int(random.integers(-200, 200))
+        plain = both(op, [data], {**mean, "clip": [-128, 127]}).astype(np.int64)
+        moved = both(op, [data], {**mean, "clip": clip, "offset": offset})
+        np.testing.assert_array_equal(moved, np.clip(plain + offset, *clip))
 
 
 def test_a_product_adds_to_its_data_in_front_and_to_its_result_behind_the_shift() -> None:

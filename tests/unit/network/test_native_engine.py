@@ -496,6 +496,9 @@ packed_cases = [
     ("average_pool", [], {"kernel": [2, 3], "strides": [1, 2], "pads": [1, 1, 0, 1], "divisor": 3, "shift": 1,
                           "clip": [-128, 127]}),
     ("global_average_pool", [], {"divisor": 5, "shift": -1, "clip": [-128, 127]}),
+    ("global_average_pool", [], {"divisor": 5, "shift": -3, "clip": [-100, 127], "offset": -1000}),
+    ("average_pool", [], {"kernel": [2, 2], "strides": [2, 2], "pads": [0] * 4, "divisor": 1, "shift": 1,
+                          "clip": [-128, 127], "offset": 93}),
 ]  # fmt: skip
 
 

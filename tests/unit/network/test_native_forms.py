@@ -140,6 +140,12 @@ FORMS: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
     "product of int8": ("multiply", [B, bytes_of(5)], {"shift": 6, "clip": [-90, 100]}),
     "largest of int8 windows": ("max_pool", [B], POOL_INT8),
     "mean of int8 windows": ("average_pool", [B], {**POOL_INT8, "divisor": 11, "shift": 6, "clip": [-90, 100]}),
+    "mean of int8 images, moved": (
+        "global_average_pool", [B], {"divisor": 1, "shift": 3, "clip": [-90, 100], "offset": -4000}
+    ),
+    "by two factors a channel, moved": (
+        "prelu", [B, np.arange(8, dtype=np.int16).reshape(2, 4) * 4000], {"left": 2, "offset": -90}
+    ),
     "mean of int8 images": ("global_average_pool", [B], {"divisor": 9, "shift": 8, "clip": [-90, 100]}),
     "int8 convolution": ("conv2d", [B, bytes_of(6, 2, 3, 2), BIAS], {**WINDOW_INT8, "dilations": [1, 2]}),
     "int8 convolution without a bias": ("conv2d", [B, bytes_of(6, 2, 3, 2)], WINDOW_INT8),

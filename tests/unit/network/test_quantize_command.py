@@ -42,7 +42,8 @@ def test_the_command_prints_its_cost(tmp_path: Path, capsys: pytest.CaptureFixtu
     arguments = ["quantize", str(path), "--calibration", str(tmp_path / "data.npz"), "--no-search"]
     assert run([*arguments, "-o", str(tmp_path / "q.onnx"), "--labels", "classes", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert [layer["name"] for layer in printed["layers"]] == ["conv1", "conv2", "dense"]
+    assert [layer["name"] for layer in printed["layers"]] == ["conv1", "conv2"]
+    assert [layer["name"] for layer in printed["float"]] == ["dense"]
     assert all(layer["decibels"] > 20 for layer in printed["layers"])
     assert printed["accuracy"]["samples"] == 40
     assert printed["agreement"]["largest"] <= 1

@@ -97,7 +97,7 @@ def test_the_command_quantises_it(tmp_path: Path) -> None:
     for image in images[16:]:
         (wanted,) = interpret(path, [image[None]])
         given = evaluate(graph, {"x": image[None]})[graph.outputs[0]]
-        np.testing.assert_allclose(given, wanted, atol=0.03)
+        np.testing.assert_allclose(given, wanted, atol=0.04)
 
 
 CASES: dict[str, tuple[str, dict[str, Any], tuple[int, ...], tuple[int, ...], dict[str, Array]]] = {

@@ -24,7 +24,7 @@ from .graphs import BATCHED, PYNQ, SMALL
 
 pytestmark = pytest.mark.slow  # runs programs on the golden model
 
-# planes, size, kernel, stride, pads before, pads after, shift, clip
+# planes, size, kernel, stride, pads before, pads after, shift, clip, and a number that is added
 AVERAGES = [
     (4, (8, 8), (8, 8), (1, 1), (0, 0), (0, 0), 6, (-128, 127)),
     (2, (4, 4), (4, 4), (1, 1), (0, 0), (0, 0), 4, (0, 127)),
@@ -34,6 +34,8 @@ AVERAGES = [
     (1, (16, 16), (2, 2), (2, 2), (0, 0), (0, 0), 2, (-128, 127)),
     (3, (9, 11), (4, 2), (3, 1), (1, 1), (1, 0), 3, (-128, 127)),
     (5, (3, 5), (1, 1), (2, 2), (0, 0), (0, 0), 0, (-7, 7)),
+    (7, (2, 4), (2, 4), (1, 1), (0, 0), (0, 0), 3, (-100, 90), -75),
+    (3, (6, 2), (3, 2), (3, 2), (0, 0), (0, 0), 2, (-128, 127), 12000),
 ]
 
 
@@ -43,13 +45,13 @@ def of(parameters: str, hazards: Hazards = "interlock") -> Accelerator:
 
 def average(case: tuple, data: NDArray[np.int8]) -> tuple[PoolingLayer, NDArray[np.int8]]:
     """Return the pooling of a case and its result on `data`, int8 (planes, height, width, elements)."""
-    planes, size, kernel, stride, before, after, shift, clip = case
+    planes, size, kernel, stride, before, after, shift, clip, offset = (*case, 0)[:9]
     padded = np.pad(data.astype(np.int64), ((0, 0), (before[0], after[0]), (before[1], after[1]), (0, 0)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, kernel, axis=(1, 2))[:, :: stride[0], :: stride[1]]
     sums = windows.sum(axis=(-2, -1))
-    rounded = (sums + ((1 << shift) >> 1)) >> shift
+    rounded = ((sums + ((1 << shift) >> 1)) >> shift) + offset
     out = (sums.shape[1], sums.shape[2])
-    pool = PoolingLayer(planes, size, kernel, stride, before, out, Averaging(shift, clip))
+    pool = PoolingLayer(planes, size, kernel, stride, before, out, Averaging(shift, clip, offset))
     return pool, np.clip(rounded, *clip).astype(np.int8)
 
 

@@ -256,6 +256,6 @@ def test_an_open_batch_and_size_are_given() -> None:
         node("Reshape", ["a", "shape"], ["b"]),
         node("Gemm", ["b", "k"], ["y"]),
     ]
-    constants = {"w": n(8, 3, 3, 3), "first": np.array([0]), "rest": np.array([-1]), "k": n(8 * 36, 5)}
+    constants = {"w": n(8, 3, 3, 3), "first": np.array([0]), "rest": np.array([-1]), "k": n(8 * 36, 24)}
     model = model_of(nodes, {"x": ("batch", 3, "h", "w")}, constants, types={"x": TensorProto.FLOAT})
     assert {"conv2d", "dense"} <= runs_as_its_reference(model, {"x": (2, 3, 6, 6)})

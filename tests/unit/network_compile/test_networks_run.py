@@ -148,6 +148,7 @@ def test_a_pooling_of_one_tile_takes_no_more_than_its_place() -> None:
 def test_a_mean_whose_row_does_not_fit_on_chip_is_a_convolution_of_ones() -> None:
     builder = Builder((1, 16, 2, 4096))
     attributes = {"kernel": [2, 2], "strides": [2, 2], "pads": [0] * 4, "divisor": 1, "shift": 2, "clip": [-128, 127]}
+    attributes["offset"] = -60
     graph = builder.graph(builder.add_node("pool", "average_pool", ["x"], (1, 16, 1, 2048), attributes))
     assert isinstance(layer_of(graph, graph.nodes[0], target().accelerator), VtaLayer)
     assert verified(graph, builder.input()) == ["pool"]

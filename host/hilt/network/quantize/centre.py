@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant
+from hilt.network.quantize.followers import following, restored_readers
 from hilt.network.quantize.qdq import Scales
 from hilt.network.quantize.regions import LayerRegion, Regions
-from hilt.network.quantize.shifts import WEIGHTS_SHARES, Shift, choose_shifts, following, is_padded, restored_readers
+from hilt.network.quantize.shifts import WEIGHTS_SHARES, Shift, choose_shifts, is_padded
 from hilt.network.quantize.statistics import TensorStatistics
 
 
@@ -58,15 +59,15 @@ def _shifted(graph: OnnxGraph, regions: Regions, shifts: Mapping[str, Shift]) ->
     for layer in regions.layers:
         _shift_layer(made, layer, copies[id(layer.node)], shifts)
     for name, (data, _) in regions.products.items():
-        _shift_product(made, producers[name], (data, name), shifts[data], shifts[name])
-    for name in regions.bends:
-        _take_off(made, producers[name], name, shifts[name])
+        _add_to_data(made, producers[name], data, shifts[data])
     for name, shift in shifts.items():
         if not shift.changes:
             continue
         if name in outputs:
             _shift_clips(made, name, shift, producers)
-        elif name not in regions.moved and name not in follow:
+        elif name in follow:
+            _take_off(made, producers[name], name, shift)
+        elif name not in regions.moved:
             _shift_results(made, producers[name], name, shift)
         readers = [node for node in graph.nodes if node.outputs[0] in restored[name] and name in node.inputs]
         if readers or name in graph.outputs:
@@ -82,29 +83,19 @@ def _shift_results(graph: OnnxGraph, maker: OnnxNode, name: str, shift: Shift) -
         _put_behind(graph, maker, maker.outputs[0], "Add", [-float(shift.taken)])
 
 
-def _shift_product(graph: OnnxGraph, maker: OnnxNode, names: tuple[str, str], read: Shift, made: Shift) -> None:
-    """Let a product add the constant that its data lacks, and take one off its result; both have one factor.
-
-    Args:
-        graph: The graph in the making.
-        maker: The product.
-        names: Its data, and its result.
-        read: The shift of its data.
-        made: The shift of its result.
-    """
-    data, result = names
-    if read.taken != 0:
+def _add_to_data(graph: OnnxGraph, product: OnnxNode, data: str, shift: Shift) -> None:
+    """Let a product add the constant that its data lacks; both have one factor."""
+    if shift.taken != 0:
         whole = _like(graph, data, f"{data}.whole")
-        added = _bound(graph, whole, float(read.taken) * read.factor)
+        added = _bound(graph, whole, float(shift.taken) * shift.factor)
         _insert(graph, OnnxNode(f"{whole}.add", "Add", [data, added], [whole]))
-        maker.inputs = [whole if each == data else each for each in maker.inputs]
-    _take_off(graph, maker, result, made)
+        product.inputs = [whole if each == data else each for each in product.inputs]
 
 
 def _take_off(graph: OnnxGraph, maker: OnnxNode, name: str, shift: Shift) -> None:
-    """Take a constant off a result that has its factor already."""
-    if shift.taken != 0:
-        _put_behind(graph, maker, name, "Add", [-float(shift.taken) * shift.factor])
+    """Take its own constant off a result that has the factor of its data."""
+    if shift.own != 0:
+        _put_behind(graph, maker, name, "Add", [-shift.own * shift.factor])
 
 
 def _shift_layer(graph: OnnxGraph, layer: LayerRegion, node: OnnxNode, shifts: Mapping[str, Shift]) -> None:

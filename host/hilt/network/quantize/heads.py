@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode
 
-_MOST_NUMBERS = 4
+_MOST_NUMBERS = 16
 _MOST_MACS = 1 << 13
 _CHOOSING = frozenset(("ArgMax", "ArgMin", "Hardmax", "LogSoftmax", "Softmax", "TopK"))
 """Operators that compare scores: clipped ones have the same order."""

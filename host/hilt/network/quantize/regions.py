@@ -10,6 +10,7 @@ import numpy as np
 
 from hilt.network.elementwise import root_of
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode
+from hilt.network.onnx_means import MEANS
 from hilt.network.onnx_resize import interpolation_of
 from hilt.network.quantize.powers import find_powers
 from hilt.network.quantize.tabled import find_tabled
@@ -18,11 +19,12 @@ LAYERS = frozenset(("Conv", "ConvTranspose", "Gemm"))
 MAXIMA = frozenset(("MaxPool", "GlobalMaxPool"))
 MOVES = MAXIMA | {"Reshape", "Transpose", "Concat", "Slice", "DepthToSpace", "Pad", "Resize", "Expand", "Gather"}
 """Operators whose int8 results have the scale of their input."""
-_COMBINING = frozenset(("Add", "Mul", "AveragePool", "GlobalAveragePool"))
+_COMBINING = MEANS | {"Add", "Mul"}
 _MOST_AXES = 5
 """Tensors with more have their channels twice, as VTA packs them."""
-_OFFSET_BITS = 8
-"""Significant bits of a constant that a product adds to its data, or to its result, in whole steps."""
+_OFFSET_BITS, _OFFSET_BITS_OF_MEANS = 8, 14
+"""Significant bits of a constant that a product adds to its data, or to its result, in whole steps; of one that an
+average adds to its result."""
 
 
 @dataclass
@@ -56,8 +58,9 @@ class Regions:
         adds: Outputs of unfused additions, with the two tensors that each reads.
         products: The same of products, the data before its factor; each adds constants to its data and its result.
         bends: The int8 results of PRelus with slopes by channel, with the tensor that each reads.
+        means: The int8 results of averages.
         shifted: The floats between a product and the int8 tensors that constants are added to, or make of it, and those
-            between such a PRelu and its int8 result.
+            between such a PRelu, or an average, and its int8 result.
         offsets: These constants, by int8 tensor.
         ends: The int8 tensors that the caller reads, or operators that compute floats.
         moved: The tensors that an operator moves, in int8, from others.
@@ -69,6 +72,7 @@ class Regions:
     adds: dict[str, tuple[str, str]] = field(default_factory=dict)
     products: dict[str, tuple[str, str]] = field(default_factory=dict)
     bends: dict[str, str] = field(default_factory=dict)
+    means: set[str] = field(default_factory=set)
     shifted: set[str] = field(default_factory=set)
     offsets: dict[str, float] = field(default_factory=dict)
     ends: list[str] = field(default_factory=list)
@@ -144,6 +148,10 @@ class _Finder:
         if node.op == "Gemm":
             return not node.attributes.get("transA", 0) and bool(node.attributes.get("transB", 0))
         return weights.ndim == 4 and graph.dtypes.get(node.inputs[0], "float32") == "float32"
+
+    def _is_head(self, node: OnnxNode) -> bool:
+        """Tell whether a node is a dense layer that stays in float: few numbers, which are read back in int8."""
+        return node.op == "Gemm" and not node.domain and node.name in self._kept
 
     def _able_tensors(self) -> set[str]:
         """Return the float tensors that can be int8: the inputs, and the results of int8 operators on such tensors.
@@ -233,7 +241,7 @@ class _Finder:
         """Return the tensors that a layer depends on through operators on int8."""
         needed: set[str] = set()
         for node in reversed(self._graph.nodes):
-            if self._is_layer(node):
+            if self._is_layer(node) or self._is_head(node):
                 needed.add(node.inputs[0])
             elif id(node) in self._on_int8 and node.outputs[0] in needed:
                 needed.update(self._graph.computed_inputs(node))
@@ -324,15 +332,16 @@ class _Finder:
     def _drop_shifted(self, chosen: set[str]) -> None:
         """Keep the numbers that a product adds to its data and to its result float: the product takes them up.
 
-        A PRelu with slopes by channel does so with those that are added to its result.
+        A PRelu with slopes by channel, and an average, do so with those that are added to their results.
         """
         for node in self._graph.nodes:
             is_product = node.op == "Mul" and len(self._graph.computed_inputs(node)) == 2
-            if id(node) not in self._on_int8 or not (is_product or self._bends(node)):
+            if id(node) not in self._on_int8 or not (is_product or node.op in MEANS or self._bends(node)):
                 continue
             behind = self._only_reader(node.outputs[0])
             if behind is not None and behind.outputs[0] in chosen:
-                self._note_offset(behind, node.outputs[0], behind.outputs[0])
+                bits = _OFFSET_BITS_OF_MEANS if node.op in MEANS else _OFFSET_BITS
+                self._note_offset(behind, node.outputs[0], behind.outputs[0], bits)
             if not is_product:
                 continue
             data = node.inputs[self._data_place(node)]
@@ -343,13 +352,13 @@ class _Finder:
         chosen -= self._regions.shifted
         self._inner |= self._regions.shifted
 
-    def _note_offset(self, node: OnnxNode, floats: str, integers: str) -> None:
-        """Note floats between a product and an int8 tensor if a node adds a scalar of few bits there."""
+    def _note_offset(self, node: OnnxNode, floats: str, integers: str, bits: int = _OFFSET_BITS) -> None:
+        """Note floats between an operator and an int8 tensor if a node adds a scalar of few `bits` there."""
         values = [self._graph.constants[name] for name in node.inputs if name in self._graph.constants]
         if node.op != "Add" or node.domain or len(values) != 1 or values[0].size != 1:
             return
         value = float(values[0].reshape(()))
-        if (math.frexp(value)[0] * 2**_OFFSET_BITS).is_integer():
+        if (math.frexp(value)[0] * 2**bits).is_integer():
             self._regions.shifted.add(floats)
             self._regions.offsets[integers] = value
 
@@ -358,7 +367,7 @@ class _Finder:
         return 0 if self._graph.shape(product.inputs[0]) == self._graph.shape(product.outputs[0]) else 1
 
     def _note_pairs(self, chosen: set[str]) -> None:
-        """Note the additions and products of two int8 tensors, and the PRelus that make one of another."""
+        """Note the additions and products of two int8 tensors, and the PRelus and averages of one."""
         for node in self._graph.nodes:
             if node.op == "Add" and node.outputs[0] in chosen and not self._fused(node):
                 self._note_pair(self._regions.adds, node.outputs[0], (node.inputs[0], node.inputs[1]), chosen)
@@ -366,6 +375,12 @@ class _Finder:
                 self._note_product(node, chosen)
             elif id(node) in self._on_int8 and self._bends(node) and chosen.issuperset((node.inputs[0], *node.outputs)):
                 self._regions.bends[node.outputs[0]] = node.inputs[0]
+            elif node.op in MEANS and id(node) in self._on_int8:
+                self._regions.means |= chosen & {*node.outputs, *self._behind_shifted(node.outputs[0])}
+
+    def _behind_shifted(self, name: str) -> list[str]:
+        """Return the int8 tensor behind floats that a constant is added to; none of other tensors."""
+        return self._consumers[name][0].outputs if name in self._regions.shifted else []
 
     def _note_pair(self, pairs: dict[str, tuple[str, str]], made: str, read: tuple[str, str], chosen: set[str]) -> None:
         if chosen.issuperset(read) and read[0] != read[1]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hilt.network.calibration import Feeds, HeldOut, Runner, spread
 from hilt.network.onnx_graph import OnnxGraph
-from hilt.network.qdq_view import offset_steps
+from hilt.network.qdq_view import mean_offset_steps, offset_steps
 from hilt.network.quantize.qdq import ScaleNames, Scales, write_simulation
 from hilt.network.quantize.regions import LayerRegion, Regions
 from hilt.network.quantize.statistics import Reference, TensorStatistics, best_exponent, best_weight_exponents
@@ -135,16 +135,17 @@ def _fit_products(regions: Regions, scales: Scales) -> list[bool]:
         scales.groups[group] = min(scales.groups[group], limit)
     for name, value in regions.offsets.items():
         group = regions.groups[name]
-        wanted = _exact(value, scales.groups[group])
+        wanted = _exact(value, scales.groups[group], is_mean=name in regions.means)
         changes.append(scales.groups[group] != wanted)
         scales.groups[group] = wanted
     return changes
 
 
-def _exact(value: float, exponent: int) -> int:
-    """Return the exponent next to one whose steps make up an offset of a product."""
+def _exact(value: float, exponent: int, *, is_mean: bool) -> int:
+    """Return the exponent next to one whose steps make up an offset of a product, or of an average."""
     near = sorted(range(exponent - _FARTHEST_OFFSET, exponent + _FARTHEST_OFFSET + 1), key=lambda k: abs(k - exponent))
-    return next((k for k in near if offset_steps(value, k) is not None), exponent)
+    steps_of = mean_offset_steps if is_mean else offset_steps
+    return next((k for k in near if steps_of(value, k) is not None), exponent)
 
 
 class ScaleSearch:

@@ -9,29 +9,29 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hilt.network.elementwise import expression, results, root_of
+from hilt.network.elementwise import expression, results
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode
+from hilt.network.onnx_means import MEANS
+from hilt.network.quantize.followers import expression_roots, following, restored_readers
 from hilt.network.quantize.qdq import Scales
 from hilt.network.quantize.regions import MAXIMA, Regions
-from hilt.network.quantize.statistics import TensorStatistics, least_loss
+from hilt.network.quantize.statistics import TensorStatistics, int8_error, least_loss
 
 _NONE, _UNIFORM, _BY_CHANNEL = range(3)
 """Readers allow to be taken off a tensor: nothing, one constant, or one for each channel."""
-POOLS = ("AveragePool", "GlobalAveragePool")
-"""Operators that average, whose results have the factor and the constant of their data."""
 _ROUNDS = 2
 WEIGHTS_SHARES = (0.4, 0.0)
 """How much the error of weights may count beside that of tensors: rounding by effect, and biases, make up for some."""
 _MOST_WEIGHTS = 1 << 14
 """Weights of a layer, evenly spread, whose error is computed."""
-_LARGEST_EXCESS = 1.1
-"""Channels that are centred may exceed int8's range by a tenth, which is clipped."""
 _FINER_AVERAGES = 7
 """Octaves, from 0 on, by which the step of an average may be finer than that of its data."""
 _PRODUCT_GRID = 4
 """A product adds multiples of so many steps, so that they stay whole if a scale becomes coarser."""
 _LARGEST_OFFSET = 124
 """The most steps that it adds: an input of int8, and two of a scale that is finer by one."""
+_MOST_OWN_STEPS = 1 << 12
+"""The most steps that an average adds; two octaves are left for finer ones."""
 _ROUNDING = 1e-9
 """Errors that differ by less are the same."""
 _LEAST_GAIN = 0.8
@@ -54,12 +54,14 @@ class Shift:
         factor: The factor.
         low: No reader tells values below it apart.
         high: The same of values above it.
+        own: The part of `taken` that the maker of an average, product or PRelu takes off, beside that of its data.
     """
 
     taken: NDArray[np.float64]
     factor: float = 1.0
     low: float = -np.inf
     high: float = np.inf
+    own: float = 0.0
 
     @property
     def changes(self) -> bool:
@@ -120,7 +122,7 @@ class _Chooser:
         self._pools: dict[str, list[str]] = {}
         """The averages that are made of each tensor."""
         for pool, (source, *_) in self._following.items():
-            if self._producers[pool].op in POOLS:
+            if self._producers[pool].op in MEANS:
                 self._pools.setdefault(source, []).append(pool)
         self._averages = {pool for pools in self._pools.values() for pool in pools}
         self._levelled: set[str] = set()
@@ -193,7 +195,7 @@ class _Chooser:
         further = self._freedoms.get(reader.outputs[0], _NONE)
         if reader.op == "Add":
             return self._let_by_sum(reader, name, further)
-        if reader.op in POOLS and reader.outputs[0] in self._following:
+        if reader.op in MEANS and reader.outputs[0] in self._following:
             return further if self._share(reader) else _NONE
         return self._let_by_move(reader, further) if reader.outputs[0] in self._regions.moved else _NONE
 
@@ -380,7 +382,7 @@ class _Chooser:
         if self._is_linear(name) and freedom == _BY_CHANNEL and found.lows.ndim == 1:
             taken, widest = np.rint((found.lows + found.highs) / 2 / step) * step, (found.highs - found.lows).max()
             power = found.mean(found.values.astype(np.float64) ** 2) + 1e-30
-            return Shift(taken), step**2 / 12 / power if widest <= 255 * step * _LARGEST_EXCESS else np.inf
+            return Shift(taken), step**2 / 12 / power if widest <= 255 * step else np.inf
         tried = [Shift(np.asarray(place * step), 1.0, *flat) for place in self._places(name, flat, step)]
         errors = [self._error(name, shift, step) for shift in tried]
         best = _first_least(errors)
@@ -393,8 +395,18 @@ class _Chooser:
         return _error(self._statistics[name], shift, step) + sum(
             min(_error(self._statistics[pool], taken, step / 2**finer) for finer in range(_FINER_AVERAGES))
             for pool in self._pools.get(name, ())
-            for taken in [Shift(shift.taken * self._share(self._producers[pool]))]
+            for taken in [self._shift_of_mean(pool, shift)]
         )
+
+    def _shift_of_mean(self, mean: str, data: Shift) -> Shift:
+        """Return the shift of an average of shifted data: its readers may let it take a constant off by itself."""
+        taken = data.taken * self._share(self._producers[mean])
+        if self._freedoms[mean] == _NONE:
+            return Shift(taken, data.factor)
+        found = self._statistics[mean]
+        low, high = (found.lows - taken).min(), (found.highs - taken).max()
+        own = _few_steps((low + high) / 2 * data.factor, (high - low) / 2 * data.factor) / data.factor
+        return Shift(taken + own, data.factor, own=own)
 
     def _places(self, name: str, flat: tuple[float, float], step: float) -> NDArray[np.float64]:
         """Return the constants in steps that may be taken off a tensor whose values count between two ends.
@@ -402,7 +414,8 @@ class _Chooser:
         Those that leave values beyond these the most room come first: at the bottom where none is below zero.
         """
         ends = np.clip(self._ends(name), *flat) / step
-        middles = [self._ends(pool).mean() / step for pool in self._pools.get(name, ())]
+        tied = [pool for pool in self._pools.get(name, ()) if self._freedoms[pool] == _NONE]
+        middles = [self._ends(pool).mean() / step for pool in tied]
         bottom, middle, top = ends[0] + 128, ends.mean(), ends[1] - 127
         first = (bottom, middle) if ends[0] >= 0 else (middle, bottom)
         places: NDArray[np.float64] = np.array([*first, 0.0, top, *middles])
@@ -450,21 +463,20 @@ class _Chooser:
     def _followed(self, name: str, shifts: Mapping[str, Shift]) -> Shift:
         """Return the shift of a tensor that an operator moves, averages, adds, bends, or multiplies by a gate."""
         maker = self._producers[name]
+        if name in self._averages:
+            return self._shift_of_mean(name, shifts[maker.inputs[0]])
         parts = [shifts.get(source, _NO_SHIFT) for source in self._graph.computed_inputs(maker)]
         if name in self._following:
             parts = [shifts[source] for source in self._following[name]]
-        return Shift(self._taken(name, maker, parts, shifts), parts[0].factor)
-
-    def _taken(
-        self, name: str, maker: OnnxNode, parts: Sequence[Shift], shifts: Mapping[str, Shift]
-    ) -> NDArray[np.float64]:
-        """Return the constant that is off a tensor made of shifted `parts`."""
         if self._adds_steps(name):
-            return shifts.get(name, _NO_SHIFT).taken
+            taken = shifts.get(name, _NO_SHIFT).taken
+            return Shift(taken, parts[0].factor, own=float(taken))
+        return Shift(self._taken(maker, parts), parts[0].factor)
+
+    def _taken(self, maker: OnnxNode, parts: Sequence[Shift]) -> NDArray[np.float64]:
+        """Return the constant that is off a tensor made of shifted `parts`."""
         if maker.op == "Add":
             return np.asarray(sum(float(part.taken) for part in parts))
-        if maker.op in POOLS:
-            return parts[0].taken * self._share(maker)
         return self._joined([part.taken for part in parts], maker) if maker.op == "Concat" else parts[0].taken
 
     def _joined(self, parts: Sequence[NDArray[np.float64]], concat: OnnxNode) -> NDArray[np.float64]:
@@ -501,53 +513,6 @@ class WeightLosses:
         return self._known[key]
 
 
-def expression_roots(graph: OnnxGraph, tensors: Collection[str], made: Collection[str]) -> dict[str, str]:
-    """Return the int8 tensor of which each result that no layer makes is an expression."""
-    roots: dict[str, str] = {}
-    inner: dict[str, str] = {}
-    for node in graph.nodes:
-        root, name = root_of(graph, node, inner), node.outputs[0]
-        if root is not None and name not in made:
-            roots[name] = root
-            if name not in tensors:
-                inner[name] = root
-    return roots
-
-
-def restored_readers(graph: OnnxGraph, regions: Regions) -> dict[str, set[str]]:
-    """Return for each int8 tensor the results of its readers that take a shift back first: functions, and floats."""
-    tensors = set(regions.tensors)
-    roots = expression_roots(graph, tensors, {layer.output for layer in regions.layers})
-    inner = tensors | {layer.node.outputs[0] for layer in regions.layers} | set(_residual_sums(graph, regions))
-    inner |= regions.shifted
-    found: dict[str, set[str]] = {name: set() for name in tensors}
-    for node in graph.nodes:
-        for name in tensors.intersection(node.inputs):
-            if inner.isdisjoint(node.outputs) or roots.get(node.outputs[0]) == name:
-                found[name].add(node.outputs[0])
-    return found
-
-
-def _residual_sums(graph: OnnxGraph, regions: Regions) -> list[str]:
-    """Return the results of the additions that are fused with a layer."""
-    residuals = {layer.node.outputs[0]: layer.residual for layer in regions.layers if layer.residual}
-    return [
-        node.outputs[0]
-        for node in graph.nodes
-        if node.op == "Add" and any(residuals.get(name) in node.inputs for name in node.inputs)
-    ]
-
-
-def following(graph: OnnxGraph, regions: Regions) -> dict[str, tuple[str, ...]]:
-    """Return for the results of int8 averages, sums, products and PRelus the tensors whose factor they have."""
-    found: dict[str, tuple[str, ...]] = dict(regions.adds)
-    found |= {name: (data,) for name, (data, _) in regions.products.items()}
-    found |= {name: (data,) for name, data in regions.bends.items()}
-    tensors = set(regions.tensors)
-    pools = (node for node in graph.nodes if node.op in POOLS and tensors.issuperset((node.inputs[0], *node.outputs)))
-    return found | {node.outputs[0]: (node.inputs[0],) for node in pools}
-
-
 def _steps(step: float, scalable: bool) -> dict[float, list[float]]:
     """Return the steps to try in place of one, by the factor that makes them powers of two."""
     found: dict[float, list[float]] = {}
@@ -582,6 +547,20 @@ def _flat_places(values: NDArray[np.float32], tolerance: float) -> tuple[int, in
     return max(int(apart_first[0]) - 1, 0), min(int(apart_last[-1]) + 1, len(values) - 1)
 
 
+def _few_steps(middle: float, reach: float) -> float:
+    """Return the number next to the middle of values that an average can add in whole steps of their int8.
+
+    Args:
+        middle: The middle.
+        reach: How far values lie from it at most.
+    """
+    exponents = [
+        np.floor(np.log2(most / size)) for most, size in ((127, reach), (_MOST_OWN_STEPS, abs(middle))) if size
+    ]
+    grid = _PRODUCT_GRID * 2.0 ** -min(exponents, default=0.0)
+    return float(np.rint(middle / grid) * grid)
+
+
 def _first_least(errors: Sequence[float]) -> int:
     """Return the place of the first error that is the least, but for rounding.
 
@@ -594,5 +573,4 @@ def _error(found: TensorStatistics, shift: Shift, step: float) -> float:
     """Return the power of the error of shifted values in int8, by that of the values."""
     values = found.values.astype(np.float64)
     scaled = (np.clip(values, shift.low, shift.high) - shift.taken) / step
-    error = (np.clip(np.rint(scaled), -128, 127) - scaled) * step
-    return found.mean(error**2) / (found.mean(values**2) + 1e-30)
+    return step**2 * found.mean(int8_error(scaled)) / (found.mean(values**2) + 1e-30)

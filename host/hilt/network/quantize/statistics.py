@@ -14,6 +14,9 @@ from hilt.network.calibration import CalibrationError, Feeds, Runner
 from hilt.network.onnx_graph import OnnxGraph
 
 _VALUES_PER_TENSOR = 1 << 15
+_CLIPPED = 2.0
+"""How often the power of an error beyond int8's range counts in a tensor: such errors meet in few samples, and values
+to come lie further out than those that were seen."""
 FARTHEST_CLIP = 4
 """Scales down to 2^-4 of the one that clips nothing are tried."""
 
@@ -112,17 +115,17 @@ def exponent_without_clipping(largest: float) -> int:
     return int(np.floor(np.log2(127 / largest)))
 
 
-def best_exponent(values: Sequence[TensorStatistics]) -> int:
-    """Return the k that loses least of all tensors together, each measured by its own power."""
+def best_exponent(values: Sequence[TensorStatistics], clipped: float = _CLIPPED) -> int:
+    """Return the k that loses least of all tensors together, each measured by its own power; see int8_error."""
     first = exponent_without_clipping(max(part.largest for part in values))
     candidates = range(first, first + FARTHEST_CLIP + 1)
-    return min(candidates, key=lambda k: sum(_loss(part, k) for part in values))
+    return min(candidates, key=lambda k: sum(_loss(part, k, clipped) for part in values))
 
 
 def least_loss(values: NDArray[np.float32]) -> float:
     """Return the power of the error of int8 with the scale that loses least, by that of the values."""
     found = _of(values)
-    return _loss(found, best_exponent([found]))
+    return _loss(found, _weight_exponent(found), 1.0)
 
 
 def best_weight_exponents(weights: NDArray[np.float32], block: int) -> list[int]:
@@ -133,12 +136,17 @@ def best_weight_exponents(weights: NDArray[np.float32], block: int) -> list[int]
         block: Output channels that share an exponent; 0 for all of them.
     """
     if not block:
-        return [best_exponent([_of(weights)])]
+        return [_weight_exponent(_of(weights))]
     exponents: list[int] = []
     for start in range(0, len(weights), block):
         part = weights[start : start + block]
-        exponents += [best_exponent([_of(part)])] * len(part)
+        exponents += [_weight_exponent(_of(part))] * len(part)
     return exponents
+
+
+def _weight_exponent(weights: TensorStatistics) -> int:
+    """Return the k that loses least of weights, all of which are known."""
+    return best_exponent([weights], 1.0)
 
 
 def _of(values: NDArray[np.float32]) -> TensorStatistics:
@@ -147,11 +155,17 @@ def _of(values: NDArray[np.float32]) -> TensorStatistics:
     )
 
 
-def _loss(found: TensorStatistics, exponent: int) -> float:
+def _loss(found: TensorStatistics, exponent: int, clipped: float) -> float:
     """Return the power of the error of int8 with scale 2^-exponent, by that of the values."""
     scaled = found.values.astype(np.float64) * 2.0**exponent
+    return found.mean(int8_error(scaled, clipped)) / (found.mean(scaled * scaled) + 1e-30)
+
+
+def int8_error(scaled: NDArray[np.float64], clipped: float = _CLIPPED) -> NDArray[np.float64]:
+    """Return the power of the error of each value in steps of int8; that of a clipped one counts `clipped` times."""
     error = np.clip(np.rint(scaled), -128, 127) - scaled
-    return found.mean(error * error) / (found.mean(scaled * scaled) + 1e-30)
+    power: NDArray[np.float64] = error * error
+    return np.where(power > 0.25, clipped * power, power)
 
 
 class Reference:
