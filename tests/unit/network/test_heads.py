@@ -84,3 +84,28 @@ def test_a_number_beyond_those_of_the_calibration_is_not_cut_off() -> None:
     feeds = {"x": np.full((1, 8), 0.9, np.float32)}
     wanted, given = (Runner(each, ["y0"]).run(feeds)["y0"] for each in (graph, result.model))
     np.testing.assert_allclose(given, wanted, atol=0.02)
+
+
+def test_a_mean_in_front_of_a_head_is_int8_once() -> None:
+    """It is centred; the head reads it with its constant added again, in float."""
+    random = np.random.default_rng(5)
+    nodes = [
+        helper.make_node("Conv", ["x", "w", "b"], ["c"], pads=[1] * 4),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("GlobalAveragePool", ["r"], ["m"]),
+        helper.make_node("Flatten", ["m"], ["f"]),
+        helper.make_node("Gemm", ["f", "v"], ["y"], name="head", transB=1),
+    ]
+    shapes = {"w": (24, 4, 3, 3), "b": (24,), "v": (10, 24)}
+    constants = {name: random.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
+    samples = tuple({"x": random.normal(0, 1, (1, 4, 8, 8)).astype(np.float32)} for _ in range(32))
+    result = quantise(canonical(model_of(nodes, {"x": (1, 4, 8, 8)}, constants)), Calibration(samples))
+    graph = result.graph
+    makers = {name: node for node in graph.nodes for name in node.outputs}
+    (head,) = (node for node in graph.nodes if node.name == "head")
+    front = makers[head.inputs[0]]
+    while front.op == "reshape" or graph.tensors[front.outputs[0]].dtype == "float32":
+        front = makers[front.inputs[0]]
+    assert front.op == "global_average_pool" and front.attributes["offset"] != 0
+    assert [node.op for node in graph.nodes].count("table") <= 1
+    assert result.costs.decibels > 35

@@ -241,11 +241,19 @@ class _Finder:
         """Return the tensors that a layer depends on through operators on int8."""
         needed: set[str] = set()
         for node in reversed(self._graph.nodes):
-            if self._is_layer(node) or self._is_head(node):
+            if self._is_layer(node):
                 needed.add(node.inputs[0])
+            elif self._is_head(node):
+                needed.add(self._root(node.inputs[0]))
             elif id(node) in self._on_int8 and node.outputs[0] in needed:
                 needed.update(self._graph.computed_inputs(node))
         return needed
+
+    def _root(self, name: str) -> str:
+        """Return the tensor that a function of one tensor is computed from, or the tensor itself."""
+        maker = self._producers.get(name)
+        root = None if maker is None else root_of(self._graph, maker, {})
+        return name if root is None else self._root(root)
 
     def _only_reader(self, name: str) -> OnnxNode | None:
         readers = self._consumers.get(name, [])
