@@ -100,7 +100,7 @@ def test_numbers_of_a_table_keep_their_accuracy() -> None:
         found[float(units[1])] = result.costs.outputs[0].decibels
         note = "the channels of x differ in range: each has a factor before it becomes int8"
         assert (note in result.notes) is (units is UNITS)
-    assert found[1000.0] > 30 and found[1000.0] > found[1.0] - 4
+    assert found[1000.0] > 30 and found[1000.0] > found[1.0] - 5
 
 
 @pytest.mark.parametrize("units", [np.ones(6, np.float32), np.array([1, 3, 1, 2, 1, 1], np.float32)])

@@ -264,10 +264,10 @@ class _Candidates:
     def best(self) -> list[_Candidate]:
         """Return the best of the graph as it is, equalised, and each of the two with centred tensors: a few."""
         plain = self._made(self.graph)
-        equalised = self._best_of(self._equalised(plain.start))
+        equalised = best_starts(self._equalised(plain.start), self._refined)
         self._forms = (plain, *equalised[:1])
         centred = (made for each in self._forms for made in self._centred(each))
-        return self._best_of(chain((plain, *equalised), centred))
+        return best_starts(chain((plain, *equalised), centred), self._refined)
 
     def in_blocks(self, channel_block: int) -> _Candidates:
         """Return candidates of the forms that `best` found, with weight scales by blocks of channels."""
@@ -277,20 +277,12 @@ class _Candidates:
 
     def bordered(self) -> list[_Candidate]:
         """Return the best of the forms that `best` found with the inputs of padded convolutions centred, too."""
-        return self._best_of(made for each in self._forms for made in self._centred(each, borders=True))
+        return best_starts((made for each in self._forms for made in self._centred(each, borders=True)), self._refined)
 
     def again(self, candidate: _Candidate) -> _Candidate:
         """Return a start in the form of a candidate: the nodes to keep were chosen by it."""
         changes = {"equalised": candidate.equalised, "centred": candidate.centred, "bordered": candidate.bordered}
         return self._made(candidate.start.graph, **changes)
-
-    def _best_of(self, candidates: Iterable[_Candidate]) -> list[_Candidate]:
-        """Return as many of the best candidates as are refined, the best first; the others' memory is free."""
-        best: list[_Candidate] = []
-        for each in candidates:
-            best = sorted([*best, each], key=lambda one: one.equalised * _LEAST_EQUALISING_GAIN - one.decibels)
-            del best[self._refined :]
-        return best
 
     def _centred(self, candidate: _Candidate, *, borders: bool = False) -> Iterator[_Candidate]:
         """Yield a candidate with its tensors centred; too few samples do not show where values end."""
@@ -333,6 +325,19 @@ class _Candidates:
             search.use_constants_of(scales)
             return _Start(graph, regions, statistics, scales, search, level)
         return _Start(graph, regions, statistics, corrected, search, reached)
+
+
+def best_starts(candidates: Iterable[_Candidate], count: int) -> list[_Candidate]:
+    """Return so many of the best candidates, the best first; the others' memory is free.
+
+    The second one is the best of those that are equalised if the first is not, or the other way round, if there is one.
+    """
+    best: list[_Candidate] = []
+    for each in candidates:
+        ranked = sorted([*best, each], key=lambda one: one.equalised * _LEAST_EQUALISING_GAIN - one.decibels)
+        others = [one for one in ranked[1:] if one.equalised != ranked[0].equalised]
+        best = [ranked[0], *(others or ranked[1:])][:count]
+    return best
 
 
 def _margin(best: _Candidate, other: _Candidate) -> float:
