@@ -47,15 +47,15 @@ def _target(inputs: Inputs, attributes: Attributes, shape: Sequence[int]) -> Tup
     given = np.asarray(inputs[3]).ravel() if len(inputs) > 3 and inputs[3] is not None else np.zeros(0)
     for axis, size in zip(axes, given):
         sizes[axis], scales[axis] = int(size), int(size) / shape[axis]
-    if given.size:
-        policy = attributes.get("keep_aspect_ratio_policy", "stretch")
-        if policy != "stretch":
-            scale = (min if policy == "not_larger" else max)(scales[axis] for axis in axes)
-            for axis in axes:
-                sizes[axis], scales[axis] = int(np.floor(shape[axis] * scale + 0.5)), scale
+    if not given.size:
+        for axis, factor in zip(axes, np.asarray(inputs[2]).ravel()):
+            sizes[axis], scales[axis] = int(np.floor(shape[axis] * float(factor))), float(factor)
         return sizes, scales
-    for axis, factor in zip(axes, np.asarray(inputs[2]).ravel()):
-        sizes[axis], scales[axis] = int(np.floor(shape[axis] * float(factor))), float(factor)
+    policy = attributes.get("keep_aspect_ratio_policy", "stretch")
+    if policy != "stretch":
+        scale = (min if policy == "not_larger" else max)(scales[axis] for axis in axes)
+        for axis in axes:
+            sizes[axis], scales[axis] = int(np.floor(shape[axis] * scale + 0.5)), scale
     return sizes, scales
 
 

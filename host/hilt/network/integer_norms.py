@@ -43,6 +43,8 @@ class _Norm:
         source: Of the ONNX nodes that it stands for.
         limits: Least and largest result; None: not limited.
         step: Of the int8 result; None of floats.
+        turned: Tells whether the data is an image (N, C, ...) whose channels a transpose puts last.
+        back: Tells whether a transpose behind it that puts them second again is among its nodes.
     """
 
     images: int
@@ -53,6 +55,13 @@ class _Norm:
     source: tuple[str, ...]
     limits: tuple[float, float] | None = None
     step: float | None = None
+    turned: bool = False
+    back: bool = False
+
+    @property
+    def axis(self) -> int:
+        """Return the axis of the result's channels."""
+        return 1 if self.images or self.back else -1
 
     def in_steps(self) -> tuple[NDArray[np.float32], list[float]]:
         """Return factors and limits of the result in its own steps."""
@@ -97,7 +106,19 @@ class _Rewriter(GraphRewrite):
         factors = self._factors(node, channels)
         if factors is None or not 0 < counted <= MOST_COUNTED:
             return None
-        return _Norm(images, channels if images else 0, factors, node.outputs[0], [node.name], node.source)
+        turned = not images and self._turn_of(node) is not None
+        return _Norm(
+            images, channels if images else 0, factors, node.outputs[0], [node.name], node.source, turned=turned
+        )
+
+    def _turn_of(self, node: Node) -> Node | None:
+        """Return the transpose that puts an image's channels last in front of a normalization; None of others."""
+        floats = linear_floats(self._graph, self._producers.get(node.inputs[0]))
+        maker = None if floats is None else self._producers.get(floats.data)
+        if maker is None or maker.op != "transpose":
+            return None
+        rank = len(self._tensors[maker.outputs[0]].shape)
+        return maker if list(maker.attributes["perm"]) == [0, *range(2, rank), 1] else None
 
     def _factors(self, node: Node, channels: int) -> NDArray[np.float64] | None:
         """Return an ONNX normalization's factors of channels and the numbers that are added; None if computed."""
@@ -110,10 +131,14 @@ class _Rewriter(GraphRewrite):
         return factors
 
     def _followed(self, norm: _Norm) -> _Norm:
-        """Add the nodes behind a normalization that compute each element by its channel, up to a quantisation."""
-        while norm.step is None and norm.output not in self._graph.outputs:
+        """Add the nodes behind a normalization that compute each element by its channel, up to a quantisation.
+
+        A transpose of the int8 may follow.
+        """
+        while norm.output not in self._graph.outputs:
             readers = self._readers[norm.output]
-            if len(readers) != 1 or not self._takes(norm, readers[0]):
+            takes = self._takes if norm.step is None else self._turns_back
+            if len(readers) != 1 or not takes(norm, readers[0]):
                 break
             norm.merged.append(readers[0].name)
             norm.source += readers[0].source
@@ -133,9 +158,25 @@ class _Rewriter(GraphRewrite):
             return limits is not None
         if node.op in ("Mul", "Add") and norm.limits is None:
             return self._scales(norm, node)
-        if node.op == "Mul":
+        if node.op in ("Mul", "Add"):
             return self._stretches(norm, node)
-        return node.op in _VIEWS and node.inputs[0] == norm.output
+        if node.op in _VIEWS:
+            return not norm.back and node.inputs[0] == norm.output
+        return self._turns_back(norm, node)
+
+    def _turns_back(self, norm: _Norm, node: Node) -> bool:
+        """Tell whether a transpose puts the channels of a turned image second again, and note it."""
+        rank = len(self._tensors[node.outputs[0]].shape)
+        wanted = [0, rank - 1, *range(1, rank - 1)]
+        if (
+            node.op not in ("transpose", "Transpose")
+            or not norm.turned
+            or norm.back
+            or list(node.attributes.get("perm", ())) != wanted
+        ):
+            return False
+        norm.back = True
+        return True
 
     def _limits(self, node: Node) -> tuple[float, float] | None:
         """Return the least and largest result of a Relu or Clip; None if one is computed, or 0 is not between them."""
@@ -160,12 +201,19 @@ class _Rewriter(GraphRewrite):
         return True
 
     def _stretches(self, norm: _Norm, node: Node) -> bool:
-        """Tell whether a node is a product of limited results with one positive number, and add it."""
+        """Tell whether a node is a product of limited results with one positive number, or a sum with one, and add it.
+
+        0 has to stay between the limits.
+        """
         values = self._by_channel(norm, node)
-        if values is None or norm.limits is None or not 0 < values.min() == values.max() <= _MOST_FLOAT:
+        if values is None or norm.limits is None or values.min() != values.max() or abs(values[0]) > _MOST_FLOAT:
             return False
-        low, high = (limit * float(values[0]) for limit in norm.limits)
-        norm.factors *= values[0]
+        factor, added = (float(values[0]), 0.0) if node.op == "Mul" else (1.0, float(values[0]))
+        low, high = (limit * factor + added for limit in norm.limits)
+        if factor <= 0 or not low <= 0 <= high:
+            return False
+        norm.factors *= factor
+        norm.factors[1] += added
         norm.limits = max(low, -_MOST_FLOAT), min(high, _MOST_FLOAT)
         return True
 
@@ -178,7 +226,7 @@ class _Rewriter(GraphRewrite):
         constant = constants[0].astype(np.float64)
         if constant.size == 1:
             return np.full(channels, constant.reshape(()))
-        axis = 1 if norm.images else len(shape) - 1
+        axis = norm.axis % len(shape)
         if len(shape) not in _RANKS or (*[1] * (len(shape) - constant.ndim), *constant.shape)[axis] != constant.size:
             return None
         if norm.images:
@@ -202,7 +250,7 @@ class _Rewriter(GraphRewrite):
         made: list[Node] = []
         data = self._laid_out(node, norm, floats.data, made)
         shape = self._tensors[data].shape
-        attributes: dict[str, Any] = {"axis": 1 if norm.images else len(shape) - 1, "groups": norm.groups}
+        attributes: dict[str, Any] = {"axis": norm.axis % len(shape), "groups": norm.groups}
         attributes |= {"epsilon": epsilon, "rounded": int(norm.step is not None), "clip": clip}
         result = norm.output
         if shape != self._tensors[result].shape:
@@ -215,6 +263,9 @@ class _Rewriter(GraphRewrite):
 
     def _laid_out(self, node: Node, norm: _Norm, source: str, made: list[Node]) -> str:
         """Return the int8 tensor (N, C, ...) of a normalization; add the node that makes it, if one is needed."""
+        turn = self._turn_of(node) if norm.back else None
+        if turn is not None:
+            return turn.inputs[0]
         if not norm.images:
             return source
         maker = self._producers.get(source)

@@ -22,7 +22,7 @@ from hilt.network.onnx_graph import OnnxGraph, OnnxNode, infer_shapes, new_const
 from hilt.network.onnx_idle_taps import without_idle_taps
 from hilt.network.onnx_layouts import cancel_layouts
 from hilt.network.onnx_look_up import fold_into_tables, look_up_one_hot
-from hilt.network.onnx_means import means_by_powers, pool_means
+from hilt.network.onnx_means import means_by_powers, means_by_weights, pool_means
 from hilt.network.onnx_meeting_turns import cancel_meeting_turns
 from hilt.network.onnx_phases import filter_by_phases
 from hilt.network.onnx_pools import pool_largest
@@ -34,6 +34,7 @@ from hilt.network.onnx_slices import part_joined
 from hilt.network.onnx_transposed import activate_before_shuffle, lower_transposed
 from hilt.network.onnx_turned_products import turn_products
 from hilt.network.onnx_volumes import part_volumes
+from hilt.network.onnx_written_norms import join_written_norms
 from hilt_runtime.operators_window import pads_of
 
 _MOST_PADS = 15
@@ -51,10 +52,11 @@ def canonicalise(graph: OnnxGraph) -> None:
     with weights (N, K) and a bias by channel, or a Gather if it is of one-hot rows; strided ConvTranspose is a
     convolution and DepthToSpace; Flatten, Squeeze and Unsqueeze are Reshape; Split is Slice,
     and so is a Gather of one place; means over the image,
-    its rows or its columns are pools, of 2^k elements where constant weights read them; both operands of a sum of
-    images are of one size, and an Expand or Tile of pixels is a Resize; batch norms are folded; Pad and Resize are of
-    all axes; transforms of Fourier are products or convolutions.
+    its rows or its columns are pools, of 2^k elements where constant weights read them; means over other windows are
+    convolutions there; both operands of a sum of images are of one size, and an Expand or Tile of pixels is a Resize;
+    batch norms are folded; Pad and Resize are of all axes; transforms of Fourier are products or convolutions.
     """
+    join_written_norms(graph)
     write_transforms(graph)
     turn_products(graph)
     _each_node(graph, repeat_pixels)
@@ -86,6 +88,7 @@ def canonicalise(graph: OnnxGraph) -> None:
     _rearrange(graph)
     graph.remove_unused()
     means_by_powers(graph)
+    means_by_weights(graph)
     graph.name_apart()
     infer_shapes(graph)
 

@@ -1,7 +1,7 @@
-"""Means over images as pools whose divisor becomes a power of two, which VTA shifts by.
+"""Means over images as pools whose divisor becomes a power of two, which VTA shifts by, or as convolutions.
 
 The mean of n elements is 2^k / n times their sum over 2^k. Where constant weights follow, the factor goes into them:
-exact in floats, and the sum and its shift are exact in integers.
+exact in floats, and the sum and its shift are exact in integers. Windows that lie beside each other are a convolution.
 """
 
 from __future__ import annotations
@@ -62,6 +62,40 @@ def means_by_powers(graph: OnnxGraph) -> None:
         for layer in layers:
             weights = graph.constants[layer.inputs[1]].astype(np.float64) * factor
             layer.inputs[1] = new_constant(graph, f"{layer.name}.mean", weights.astype(np.float32))
+
+
+def means_by_weights(graph: OnnxGraph) -> None:
+    """Rewrite in place each mean over windows of no power of two that constant weights alone read.
+
+    It becomes a convolution of each channel, with equal weights: a convolution's sums have any factor.
+    """
+    consumers = graph.consumers()
+    for node in graph.nodes:
+        if node.op != "AveragePool" or node.domain or not _is_plain_window(graph, node):
+            continue
+        taps = math.prod(node.attributes["kernel_shape"])
+        if not taps & (taps - 1) or not _layers_behind(graph, node.outputs[0], consumers):
+            continue
+        attributes, channels = node.attributes, graph.shape(node.inputs[0])[1]
+        weights = np.full((channels, 1, *attributes["kernel_shape"]), 1 / taps, np.float32)
+        node.op, node.inputs = "Conv", [node.inputs[0], new_constant(graph, f"{node.name}.mean", weights)]
+        node.attributes = {key: attributes[key] for key in ("kernel_shape", "strides", "pads")}
+        node.attributes |= {"dilations": [1, 1], "group": channels}
+
+
+def _is_plain_window(graph: OnnxGraph, node: OnnxNode) -> bool:
+    """Tell whether all windows of an AveragePool of images are whole, without gaps, and count alike."""
+    attributes, shape, result = node.attributes, graph.shape(node.inputs[0]), graph.shape(node.outputs[0])
+    pads = attributes.get("pads", [0] * 4)
+    if len(shape) != 4 or max(attributes.get("dilations", [1])) > 1 or (max(pads) and not _counts_pads(node)):
+        return False
+    steps = zip(result[2:], attributes["strides"], attributes["kernel_shape"], strict=True)
+    reach = [(count - 1) * stride + taps for count, stride, taps in steps]
+    return all(reach[axis] <= shape[2 + axis] + pads[axis] + pads[2 + axis] for axis in (0, 1))
+
+
+def _counts_pads(node: OnnxNode) -> bool:
+    return bool(node.attributes.get("count_include_pad", 0))
 
 
 def _window(graph: OnnxGraph, node: OnnxNode) -> tuple[int, ...] | None:

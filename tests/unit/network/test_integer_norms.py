@@ -264,6 +264,22 @@ def test_a_clip_s_ends_have_the_factor_behind_it() -> None:
     assert node.attributes["clip"] == [-4.0, 32.0]
 
 
+@pytest.mark.parametrize(
+    ("added", "taken"), [(-1.5, True), (0.25, False), (np.linspace(-2, -1, 6).reshape(6, 1, 1), False)]
+)
+def test_a_constant_behind_a_relu_is_taken_in_where_0_stays_within(added: Any, taken: bool) -> None:
+    """Quantised models take one off a Relu's results."""
+    more, steps = Node("more", "Add", ("relu", "added"), ("t",)), replace(STEPS, inputs=("t",))
+    nodes = [FLOATS, NORM, RELU, more, steps]
+    shapes = {**IMAGE, "relu": SHAPE, "t": SHAPE}
+    made = rewritten(graph_of(nodes, shapes, added=np.asarray(added, np.float32), **SIX))
+    assert [node.op for node in made] == (["normalization"] if taken else ["normalization", "Add", "quantize"])
+    if taken:
+        plain = rewritten(graph_of([FLOATS, NORM, RELU, STEPS], {**IMAGE, "relu": SHAPE}, **SIX))
+        assert made[0].attributes["clip"][0] == round(-1.5 / STEPS.attributes["scale"])
+        assert plain[0].attributes["clip"][0] == 0
+
+
 def test_a_clip_is_taken_in_where_0_is_within() -> None:
     clipped = ["normalization"]
     for low, high, wanted in ((-0.25, 2.0, clipped), (0.5, 2.0, [*clipped, "Clip", "quantize"])):

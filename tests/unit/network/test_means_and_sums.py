@@ -53,12 +53,35 @@ def test_a_mean_of_one_axis_that_weights_read_divides_by_a_power_of_two(axis: in
     assert pool.attributes["kernel_shape"] == [8 if axis == 2 else 1, 8 if axis == 3 else 1]
 
 
-def test_a_window_that_steps_keeps_its_divisor() -> None:
-    for attributes in ({"kernel_shape": [6, 3]}, {"kernel_shape": [1, 5], "strides": [2, 1]}):
-        nodes = [node("AveragePool", ["x"], ["m"], **attributes), node("Conv", ["m", "w"], ["y"])]
-        assert same(nodes, {"w": normal(8, 4, 1, 1)}) == {"AveragePool": 1, "Conv": 1}
-        pool = canonical(model_of(nodes, {"x": SHAPE}, {"w": normal(8, 4, 1, 1)})).nodes[0]
-        assert pool.attributes["kernel_shape"] == attributes["kernel_shape"]
+WINDOWS: list[dict[str, Any]] = [
+    {"kernel_shape": [6, 3]},
+    {"kernel_shape": [1, 5], "strides": [2, 1]},
+    {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 0, 1], "count_include_pad": 1},
+    {"kernel_shape": [3, 2], "strides": [3, 3], "ceil_mode": 1},  # no window leaves the image
+]
+OTHERS: list[dict[str, Any]] = [
+    {"kernel_shape": [2, 4]},
+    {"kernel_shape": [3, 3], "pads": [1] * 4},
+    {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1},
+]
+
+
+@pytest.mark.parametrize("attributes", WINDOWS)
+def test_windows_that_weights_read_are_a_convolution(attributes: dict[str, Any]) -> None:
+    nodes = [node("AveragePool", ["x"], ["m"], **attributes), node("Conv", ["m", "w"], ["y"])]
+    assert same(nodes, {"w": normal(8, 4, 1, 1)}) == {"Conv": 2}
+    first = canonical(model_of(nodes, {"x": SHAPE}, {"w": normal(8, 4, 1, 1)})).nodes[0]
+    assert first.attributes["group"] == 4 and first.attributes["kernel_shape"] == attributes["kernel_shape"]
+
+
+@pytest.mark.parametrize("attributes", OTHERS)
+def test_windows_of_a_power_of_two_or_beyond_the_image_stay(attributes: dict[str, Any]) -> None:
+    nodes = [node("AveragePool", ["x"], ["m"], **attributes), node("Conv", ["m", "w"], ["y"])]
+    assert same(nodes, {"w": normal(8, 4, 1, 1)}) == {"AveragePool": 1, "Conv": 1}
+
+
+def test_windows_that_are_a_result_stay() -> None:
+    assert same([node("AveragePool", ["x"], ["y"], kernel_shape=[3, 3])], {}) == {"AveragePool": 1}
 
 
 @pytest.mark.parametrize("first", [True, False])

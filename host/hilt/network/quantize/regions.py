@@ -344,21 +344,27 @@ class _Finder:
         """
         for node in self._graph.nodes:
             is_product = node.op == "Mul" and len(self._graph.computed_inputs(node)) == 2
-            if id(node) not in self._on_int8 or not (is_product or node.op in MEANS or self._bends(node)):
-                continue
-            behind = self._only_reader(node.outputs[0])
-            if behind is not None and behind.outputs[0] in chosen:
-                bits = _OFFSET_BITS_OF_MEANS if node.op in MEANS else _OFFSET_BITS
-                self._note_offset(behind, node.outputs[0], behind.outputs[0], bits)
-            if not is_product:
-                continue
-            data = node.inputs[self._data_place(node)]
-            front = self._producers.get(data)
-            if front is not None and self._only_reader(data) is node:
-                for source in chosen.intersection(front.inputs):
-                    self._note_offset(front, data, source)
+            if id(node) in self._on_int8 and (is_product or node.op in MEANS or self._bends(node)):
+                self._note_behind(node, chosen)
+            if id(node) in self._on_int8 and is_product:
+                self._note_in_front(node, chosen)
         chosen -= self._regions.shifted
         self._inner |= self._regions.shifted
+
+    def _note_behind(self, node: OnnxNode, chosen: set[str]) -> None:
+        """Note the floats that a node makes if they are an int8 tensor, but for a constant."""
+        reader = self._only_reader(node.outputs[0])
+        if reader is not None and reader.outputs[0] in chosen:
+            bits = _OFFSET_BITS_OF_MEANS if node.op in MEANS else _OFFSET_BITS
+            self._note_offset(reader, node.outputs[0], reader.outputs[0], bits)
+
+    def _note_in_front(self, product: OnnxNode, chosen: set[str]) -> None:
+        """Note the floats that a product reads if they are an int8 tensor, but for a constant."""
+        data = product.inputs[self._data_place(product)]
+        maker = self._producers.get(data)
+        if maker is not None and self._only_reader(data) is product:
+            for source in chosen.intersection(maker.inputs):
+                self._note_offset(maker, data, source)
 
     def _note_offset(self, node: OnnxNode, floats: str, integers: str, bits: int = _OFFSET_BITS) -> None:
         """Note floats between an operator and an int8 tensor if a node adds a scalar of few `bits` there."""
@@ -381,10 +387,15 @@ class _Finder:
                 self._note_pair(self._regions.adds, node.outputs[0], (node.inputs[0], node.inputs[1]), chosen)
             elif node.op == "Mul" and node.outputs[0] in chosen | self._regions.shifted:
                 self._note_product(node, chosen)
-            elif id(node) in self._on_int8 and self._bends(node) and chosen.issuperset((node.inputs[0], *node.outputs)):
-                self._regions.bends[node.outputs[0]] = node.inputs[0]
-            elif node.op in MEANS and id(node) in self._on_int8:
-                self._regions.means |= chosen & {*node.outputs, *self._behind_shifted(node.outputs[0])}
+            elif id(node) in self._on_int8:
+                self._note_one(node, chosen)
+
+    def _note_one(self, node: OnnxNode, chosen: set[str]) -> None:
+        """Note a PRelu or an average of one int8 tensor."""
+        if self._bends(node) and chosen.issuperset((node.inputs[0], *node.outputs)):
+            self._regions.bends[node.outputs[0]] = node.inputs[0]
+        elif node.op in MEANS:
+            self._regions.means |= chosen & {*node.outputs, *self._behind_shifted(node.outputs[0])}
 
     def _behind_shifted(self, name: str) -> list[str]:
         """Return the int8 tensor behind floats that a constant is added to; none of other tensors."""
