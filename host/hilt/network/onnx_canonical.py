@@ -32,6 +32,7 @@ from hilt.network.onnx_sequences import lift_sequences
 from hilt.network.onnx_sinking import move_lines_and_batches_back, move_reshapes_back
 from hilt.network.onnx_slices import part_joined
 from hilt.network.onnx_transposed import activate_before_shuffle, lower_transposed
+from hilt.network.onnx_turned_images import keep_channels_second
 from hilt.network.onnx_turned_products import turn_products
 from hilt.network.onnx_volumes import part_volumes
 from hilt.network.onnx_written_norms import join_written_norms
@@ -57,6 +58,7 @@ def canonicalise(graph: OnnxGraph) -> None:
     batch norms are folded; Pad and Resize are of all axes; transforms of Fourier are products or convolutions.
     """
     join_written_norms(graph)
+    keep_channels_second(graph)
     write_transforms(graph)
     turn_products(graph)
     _each_node(graph, repeat_pixels)
