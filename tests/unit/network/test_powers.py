@@ -31,6 +31,8 @@ CONSTANTS = {
     "axis": np.array([1]),
     "eps": np.array(1e-3, np.float32),
     "quarter": np.array(0.25, np.float32),
+    "three": np.array(3, np.float32),
+    "third": np.array(1 / 3, np.float32),
 }
 
 
@@ -41,6 +43,10 @@ def node(op: str, inputs: str, output: str, **attributes: Any) -> Any:
 HALVES = [node("Slice", "c,zero,half,axis", "re"), node("Slice", "c,half,end,axis", "im")]
 SQUARES = [*HALVES, node("Mul", "re,re", "p"), node("Mul", "im,im", "q")]
 ROOT = [node("Sqrt", "s", "m"), node("Conv", "m,v", "y")]
+GEM = [
+    node("Pow", "c,three", "p"), node("GlobalAveragePool", "p", "s"), node("Pow", "s,third", "m"),
+    node("Conv", "m,v_wide", "y"),
+]  # fmt: skip
 
 
 def graph_of(nodes: list[Any]) -> OnnxGraph:
@@ -60,9 +66,15 @@ def graph_of(nodes: list[Any]) -> OnnxGraph:
         ([*SQUARES, node("Add", "p,q", "s"), node("Relu", "s", "m"), ROOT[1]], set()),
         ([*HALVES, node("Add", "re,im", "s"), *ROOT], set()),
         ([node("Mul", "c,c", "p"), node("Add", "p,eps", "s"), ROOT[0], node("Conv", "m,v_wide", "y")], set()),
+        (GEM, {"p", "s"}),
+        ([*GEM[:2], node("Relu", "s", "m"), GEM[3]], set()),
+        ([GEM[0], node("Pow", "p,third", "m"), GEM[3]], set()),
     ],
-    ids=["root of a sum", "beside a constant", "logarithm", "two factors", "no root", "no power", "of one tensor"],
-)
+    ids=[
+        "root of a sum", "beside a constant", "logarithm", "two factors", "no root", "no power", "of one tensor",
+        "generalized mean", "mean of cubes", "cube root of a cube",
+    ],
+)  # fmt: skip
 def test_powers_are_between_products_and_a_root(nodes: list[Any], powers: set[str]) -> None:
     graph = graph_of(nodes)
     assert find_powers(graph, MOVES) == powers
