@@ -44,9 +44,15 @@ def add(inputs: Inputs, attributes: Attributes) -> Any:
 
 
 def multiply(inputs: Inputs, attributes: Attributes) -> Any:
-    """Multiply two int8 tensors, element by element, with constants added to the first and to the result."""
+    """Multiply two int8 tensors, element by element, with constants added to the first and to the result.
+
+    Packed tensors have the values of one of them, of one channel, in the first lane.
+    """
     front, behind = attributes.get("offsets", (0, 0))
-    product = (_required(inputs, 0).astype(np.int32) + front) * _required(inputs, 1).astype(np.int32)
+    factors = [_required(inputs, 0), _required(inputs, 1)]
+    if "by_pixel" in attributes:
+        factors[attributes["by_pixel"]] = factors[attributes["by_pixel"]][..., :1]
+    product = (factors[0].astype(np.int32) + front) * factors[1].astype(np.int32)
     return _narrow(product, attributes["shift"], attributes["clip"], behind)
 
 

@@ -154,6 +154,8 @@ def _pair(kernel: str) -> Callable[[Builder, Inputs, Attributes], List[Any]]:
         out = builder.new(shape, np.int8)
         if not out.size:
             raise NotNativeError("an empty tensor")
+        if "by_pixel" in attributes:
+            strides[attributes["by_pixel"]][-1] = 0
         sizes, (left, right) = merged(shape, *strides)
         front, behind = attributes.get("offsets", [0, 0])
         changes = attributes["left_shifts"] if kernel == "add" else [front, 0]

@@ -46,16 +46,27 @@ def _elementwise(graph: Graph, node: Node, layout: PackedLayout) -> dict[str, An
     """Two tensors of one shape, or one value a channel for all pixels of the other."""
     if any(name in graph.constants for name in node.inputs[:2]):
         return None
-    output = (*graph.tensors[node.outputs[0]].shape, 1, 1)[:4]
-    for name in node.inputs[:2]:
-        shape = graph.tensors[name].shape
-        whole = (*shape, 1, 1)[:4]
-        same_rank = len(shape) == len(graph.tensors[node.outputs[0]].shape)
-        if not same_rank or whole[:2] != output[:2] or any(
-            size not in (1, full) for size, full in zip(whole[2:], output[2:], strict=True)
-        ):  # fmt: skip
-            return None
-    return dict(node.attributes)
+    output = graph.tensors[node.outputs[0]].shape
+    fits = all(_has_all_channels(graph.tensors[name].shape, output) for name in node.inputs[:2])
+    return dict(node.attributes) if fits else None
+
+
+def _has_all_channels(shape: Sequence[int], output: Sequence[int]) -> bool:
+    """Return whether a tensor has a value for each channel of an output, and for each pixel or all of them."""
+    sizes = zip(shape[2:], output[2:], strict=False)
+    return len(shape) == len(output) and shape[:2] == output[:2] and all(size in (1, full) for size, full in sizes)
+
+
+def _multiply(graph: Graph, node: Node, layout: PackedLayout) -> dict[str, Any] | None:
+    """Two tensors as of a sum, or one value a pixel for all channels of the other: the first lane has it."""
+    if any(name in graph.constants for name in node.inputs[:2]):
+        return None
+    output = graph.tensors[node.outputs[0]].shape
+    shapes = [graph.tensors[name].shape for name in node.inputs[:2]]
+    for place, shape in enumerate(shapes):
+        if shape == (output[0], 1, *output[2:]) != output and _has_all_channels(shapes[1 - place], output):
+            return {**node.attributes, "by_pixel": place}
+    return _elementwise(graph, node, layout)
 
 
 def _table(graph: Graph, node: Node, layout: PackedLayout) -> dict[str, Any] | None:
@@ -143,7 +154,7 @@ _FORMS: Mapping[str, Callable[[Graph, Node, PackedLayout], dict[str, Any] | None
     "depth_to_space": _depth_to_space,
     "global_average_pool": _pool,
     "max_pool": _pool,
-    "multiply": _elementwise,
+    "multiply": _multiply,
     "normalization": _normalization,
     "pad": _pad,
     "prelu": _prelu,

@@ -487,6 +487,8 @@ packed_cases = [
     ("multiply", ["gate"], {"shift": 0, "clip": [-100, 90]}),
     ("multiply", ["gate"], {"shift": 6, "clip": [-128, 127], "offsets": [124, -60]}),
     ("multiply", ["gate"], {"shift": 5, "clip": [-128, 127], "offsets": [0, 3]}),
+    ("multiply", ["pixels"], {"shift": 6, "clip": [-128, 127], "by_pixel": 1}),
+    ("multiply", ["pixels"], {"shift": 5, "clip": [-100, 127], "offsets": [60, -20], "by_pixel": 1}),
     ("concat", ["packed"], {"axis": 1}),
     ("concat", ["packed"], {"axis": 2}),
     ("slice", [], {"starts": [0, 1], "ends": [1, 3], "axes": [1, 3], "steps": [1, 2]}),
@@ -511,9 +513,9 @@ def test_an_operator_on_vtas_buffers_is_the_one_on_plain_tensors(
     batch, block = blocks
     images, channels, height, width = batch, 2 * block, 4, 5
     data = int8(1, images, channels, height, width)
-    shapes = {"packed": data.shape, "gate": (images, channels, 1, 1)}
+    shapes = {"packed": data.shape, "gate": (images, channels, 1, 1), "pixels": (images, 1, height, width)}
     plain = [data] + [int8(3, *shapes[each]) if isinstance(each, str) else each for each in others]
-    wanted_attributes = dict(attributes)
+    wanted_attributes = {key: value for key, value in attributes.items() if key != "by_pixel"}
     if op == "slice":
         wanted_attributes |= {"starts": [0, 1], "ends": [block, 3]}
     if op == "pad":
@@ -542,8 +544,10 @@ def test_an_operator_on_vtas_buffers_is_the_one_on_plain_tensors(
 def _packed(data: Any, blocks: tuple[int, int]) -> Any:
     batch, block = blocks
     images, channels, height, width = data.shape
-    whole = np.zeros((images // batch, channels // block, height, width, batch, block), np.int8)
+    whole = np.zeros((images // batch, -(-channels // block), height, width, batch, block), np.int8)
     pack(data, whole)
+    if channels == 1:
+        whole[..., 1:] = 77  # which nobody reads
     return whole
 
 

@@ -344,3 +344,19 @@ def test_a_product_whose_neighbours_are_the_processors_stays_there() -> None:
     made, _ = compiled(graph, speed=ProcessorSpeed(CORTEX_A9, 1.0, "assumed"))
     assert not made.placements[-1].on_vta
     assert "the processor takes" in made.placements[-1].reason
+
+
+@pytest.mark.parametrize(("parameters", "images"), [(PYNQ, 1), (SMALL, 2), (BATCHED, 4)])
+@pytest.mark.parametrize("swap", [False, True])
+def test_a_gate_of_pixels_is_multiplied_where_vta_left_the_image(parameters: str, images: int, swap: bool) -> None:
+    """An attention over pixels: nothing is unpacked or packed around the product."""
+    builder = Builder((images, 12, 9, 7))
+    wide = builder.conv("x", 40)
+    gate = builder.conv(wide, 1, 1, clip=[0, 64])
+    product = multiply(builder, *((gate, wide) if swap else (wide, gate)))
+    made = verified(builder.graph(builder.conv(product, 16, 1)), builder.input(), parameters, IsaRevision.A)
+    (step,) = (step for step in made.manifest["steps"] if step.get("op") == "multiply")
+    assert step["attributes"]["by_pixel"] == int(not swap) and set(step["packed"]) == {
+        *step["inputs"],
+        *step["outputs"],
+    }

@@ -55,10 +55,35 @@ IMAGE, POINT = (1, 32, 6, 8), (1, 32, 1, 1)
     ],
 )
 def test_two_tensors_of_one_shape_or_one_value_a_channel(inputs: Shapes, output: tuple[int, ...], whole: bool) -> None:
-    for op in ("add", "multiply"):
-        assert asked(op, inputs, output, {"shift": 3}) == ({"shift": 3} if whole else None)
+    assert asked("add", inputs, output, {"shift": 3}) == ({"shift": 3} if whole else None)
     assert asked("add", inputs, output, dtype="float32") is None
     assert asked("subtract", inputs, output) is None
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "place"),
+    [
+        (IMAGE, (1, 1, 6, 8), 1),
+        ((1, 1, 6, 8), IMAGE, 0),
+        (POINT, (1, 1, 6, 8), 1),
+        (IMAGE, IMAGE, None),
+        (IMAGE, POINT, None),
+    ],
+)
+def test_a_factor_of_each_pixel_lies_in_the_first_lane(
+    first: tuple[int, ...], second: tuple[int, ...], place: int | None
+) -> None:
+    wanted = {"shift": 3} if place is None else {"shift": 3, "by_pixel": place}
+    assert asked("multiply", {"a": first, "b": second}, IMAGE, {"shift": 3}) == wanted
+    assert asked("multiply", {"a": first, "b": second}, IMAGE, bands=True) == (
+        None if POINT in (first, second) else {key: value for key, value in wanted.items() if key != "shift"}
+    )
+
+
+def test_a_factor_of_other_pixels_or_images_is_no_packed_one() -> None:
+    assert asked("multiply", {"a": IMAGE, "b": (1, 1, 6, 1)}, IMAGE) is None
+    assert asked("multiply", {"a": (2, *IMAGE[1:]), "b": (1, 1, 6, 8)}, (2, *IMAGE[1:])) is None
+    assert asked("multiply", {"a": (1, 1, 6, 8), "b": (1, 1, 6, 8)}, (1, 1, 6, 8)) == {}
 
 
 def test_a_constant_is_no_packed_tensor_and_a_table_is_one() -> None:
