@@ -112,8 +112,8 @@ static int check_prelu(const work_t *w) {
   const int64_t *p = w->p;
   const int64_t elements = product_of(4, p);
   return w->count == 3 && elements >= 0 && in_range(p[4], 0, 8) && in_range(p[5], -256, 256) &&
-         in_range(p[1], 0, 65536) && in_range(p[3], 0, 65536) && holds(w, 0, elements, 1) && holds(w, 1, 2 * p[1] * p[3], 2) &&
-         holds(w, 2, elements, 1);
+         in_range(p[1], 0, 65536) && in_range(p[3], 0, 65536) && holds(w, 0, elements, 1) &&
+         holds(w, 1, 2 * p[1] * p[3], 2) && holds(w, 2, elements, 1);
 }
 
 // What all channels have in common.

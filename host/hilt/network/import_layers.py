@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.onnx_graph import OnnxNode
-from hilt.network.onnx_means import MEANS
+from hilt.network.onnx_means import MEANS, has_whole_windows
 from hilt.network.onnx_resize import interpolation_of, repeats_of
 from hilt.network.qdq_view import QdqView, Quantised, mean_offset_steps, offset_steps
 from hilt_runtime.operators_window import pads_of, transposed_pads
@@ -314,7 +314,7 @@ class LayerMatcher:
         """Match an average over windows that are all whole and have no gaps."""
         leaf = self._view.activation(node.inputs[0])
         shape = self._graph.shape(node.inputs[0])
-        if leaf is None or len(shape) != 4 or max(node.attributes.get("dilations", [1])) > 1:
+        if leaf is None or len(shape) != 4:
             return None
         attributes = self._whole_windows(node) if node.op == "AveragePool" else {}
         if attributes is None:
@@ -332,11 +332,9 @@ class LayerMatcher:
 
     def _whole_windows(self, node: OnnxNode) -> dict[str, Any] | None:
         """Return the attributes of an AveragePool whose windows all have the same divisor; None for others."""
-        pads = list(node.attributes.get("pads", [0, 0, 0, 0]))
-        alike = max(pads) == 0 or bool(node.attributes.get("count_include_pad", 0))
-        if not alike or node.attributes.get("auto_pad", "NOTSET") != "NOTSET" or not self._all_whole(node, pads):
+        if not has_whole_windows(self._graph, node):
             return None
-        return self._pool(node) | {"pads": pads}
+        return self._pool(node) | {"pads": list(node.attributes.get("pads", [0, 0, 0, 0]))}
 
     def _sees_all(self, node: OnnxNode, pads: list[int], kernel: list[int]) -> bool:
         """Tell whether a pool has one window, which holds the whole image."""
@@ -352,15 +350,6 @@ class LayerMatcher:
             reach = (result[axis] - 1) * strides[axis] + kernel[axis]
             pads[2 + axis] = max(reach - size[axis] - pads[axis], 0)
         return {"kernel": kernel, "strides": strides, "pads": pads}
-
-    def _all_whole(self, node: OnnxNode, pads: list[int]) -> bool:
-        """Tell whether every window lies within the padded data, as without ceil_mode."""
-        kernel, strides = node.attributes["kernel_shape"], node.attributes.get("strides", [1, 1])
-        size, result = self._graph.shape(node.inputs[0])[2:], self._graph.shape(node.outputs[0])[2:]
-        return all(
-            (result[axis] - 1) * strides[axis] + kernel[axis] <= size[axis] + pads[axis] + pads[2 + axis]
-            for axis in (0, 1)
-        )
 
     def _moved(self, node: OnnxNode, inputs: list[str]) -> IntegerNode | None:
         if node.op in _MOVED_BY_CONSTANTS and self._is_constant(node.inputs[1]):

@@ -43,7 +43,7 @@ class _Norm:
         source: Of the ONNX nodes that it stands for.
         limits: Least and largest result; None: not limited.
         step: Of the int8 result; None of floats.
-        turned: Tells whether the data is an image (N, C, ...) whose channels a transpose puts last.
+        turned: Tells whether the data is an image (N, C, ...) whose channels a transpose puts last; not behind a view.
         back: Tells whether a transpose behind it that puts them second again is among its nodes.
     """
 
@@ -161,6 +161,7 @@ class _Rewriter(GraphRewrite):
         if node.op in ("Mul", "Add"):
             return self._stretches(norm, node)
         if node.op in _VIEWS:
+            norm.turned = False  # the axes behind it are others
             return not norm.back and node.inputs[0] == norm.output
         return self._turns_back(norm, node)
 

@@ -71,7 +71,7 @@ def means_by_weights(graph: OnnxGraph) -> None:
     """
     consumers = graph.consumers()
     for node in graph.nodes:
-        if node.op != "AveragePool" or node.domain or not _is_plain_window(graph, node):
+        if node.op != "AveragePool" or node.domain or not has_whole_windows(graph, node):
             continue
         taps = math.prod(node.attributes["kernel_shape"])
         if not taps & (taps - 1) or not _layers_behind(graph, node.outputs[0], consumers):
@@ -83,19 +83,17 @@ def means_by_weights(graph: OnnxGraph) -> None:
         node.attributes |= {"dilations": [1, 1], "group": channels}
 
 
-def _is_plain_window(graph: OnnxGraph, node: OnnxNode) -> bool:
-    """Tell whether all windows of an AveragePool of images are whole, without gaps, and count alike."""
+def has_whole_windows(graph: OnnxGraph, node: OnnxNode) -> bool:
+    """Tell whether an AveragePool's windows lie within the padded images, without gaps, and count alike."""
     attributes, shape, result = node.attributes, graph.shape(node.inputs[0]), graph.shape(node.outputs[0])
-    pads = attributes.get("pads", [0] * 4)
-    if len(shape) != 4 or max(attributes.get("dilations", [1])) > 1 or (max(pads) and not _counts_pads(node)):
+    pads, strides = attributes.get("pads", [0] * 4), attributes.get("strides", [1, 1])
+    alike = max(pads) == 0 or bool(attributes.get("count_include_pad", 0))
+    plain = attributes.get("auto_pad", "NOTSET") == "NOTSET" and max(attributes.get("dilations", [1])) == 1
+    if len(shape) != 4 or not alike or not plain:
         return False
-    steps = zip(result[2:], attributes["strides"], attributes["kernel_shape"], strict=True)
+    steps = zip(result[2:], strides, attributes["kernel_shape"], strict=True)
     reach = [(count - 1) * stride + taps for count, stride, taps in steps]
     return all(reach[axis] <= shape[2 + axis] + pads[axis] + pads[2 + axis] for axis in (0, 1))
-
-
-def _counts_pads(node: OnnxNode) -> bool:
-    return bool(node.attributes.get("count_include_pad", 0))
 
 
 def _window(graph: OnnxGraph, node: OnnxNode) -> tuple[int, ...] | None:

@@ -33,13 +33,13 @@ class _Region:
     Attributes:
         entry: The Transpose in front.
         nodes: The ids of the nodes between.
-        tensors: Their tensors, that of the entry first.
+        tensors: Their tensors.
         exits: The ids of the Transposes behind.
     """
 
     entry: OnnxNode
     nodes: set[int] = field(default_factory=set)
-    tensors: list[str] = field(default_factory=list)
+    tensors: dict[str, None] = field(default_factory=dict)
     exits: set[int] = field(default_factory=set)
 
 
@@ -55,33 +55,34 @@ def _region_of(graph: OnnxGraph, entry: OnnxNode) -> _Region | None:
     last, second = _perms(len(graph.shape(entry.inputs[0])))
     if list(entry.attributes.get("perm", ())) != last:
         return None
-    region, products = _Region(entry, tensors=[entry.outputs[0]]), 0
+    region, products = _Region(entry, tensors={entry.outputs[0]: None}), 0
     for node in graph.nodes:
-        if not set(region.tensors).intersection(node.inputs):
+        if region.tensors.keys().isdisjoint(node.inputs):
             continue
         if node.op == "Transpose" and not node.domain and list(node.attributes.get("perm", ())) == second:
             region.exits.add(id(node))
-        elif _keeps_places(graph, node, region.tensors):
+        elif _keeps_places(graph, node, region):
             region.nodes.add(id(node))
-            region.tensors += node.outputs
+            region.tensors.update(dict.fromkeys(node.outputs))
             products += node.op == "MatMul"
         else:
             return None
-    closed = region.exits and not set(region.tensors).intersection(graph.outputs)
+    closed = region.exits and region.tensors.keys().isdisjoint(graph.outputs)
     return region if closed and products else None
 
 
-def _keeps_places(graph: OnnxGraph, node: OnnxNode, tensors: list[str]) -> bool:
+def _keeps_places(graph: OnnxGraph, node: OnnxNode, region: _Region) -> bool:
     """Tell whether a node computes each pixel from the same pixel of tensors of the region, and from constants."""
-    if node.domain or len(node.outputs) != 1 or not set(graph.computed_inputs(node)) <= set(tensors):
+    rank = len(graph.shape(region.entry.inputs[0]))
+    if node.domain or len(node.outputs) != 1 or not region.tensors.keys() >= set(graph.computed_inputs(node)):
         return False
-    if len(graph.shape(node.outputs[0])) != len(graph.shape(tensors[0])):
+    if len(graph.shape(node.outputs[0])) != rank:
         return False
     if node.op == "MatMul":
         weights = graph.constants.get(node.inputs[1])
         return weights is not None and weights.ndim == 2
     if node.op == "LayerNormalization":
-        return node.attributes.get("axis", -1) in (-1, len(graph.shape(tensors[0])) - 1)
+        return node.attributes.get("axis", -1) in (-1, rank - 1)
     return node.op in UNARY | BINARY and all(
         graph.constants[name].size in (1, *graph.constants[name].shape[-1:])
         for name in node.inputs
@@ -91,7 +92,7 @@ def _keeps_places(graph: OnnxGraph, node: OnnxNode, tensors: list[str]) -> bool:
 
 def _turn(graph: OnnxGraph, region: _Region) -> None:
     """Let the tensors of a region have their channels second."""
-    last, second = _perms(len(graph.shape(region.tensors[0])))
+    last, second = _perms(len(graph.shape(region.entry.inputs[0])))
     for name in region.tensors:
         graph.shapes[name] = tuple(graph.shape(name)[axis] for axis in second)
     renamed = {region.entry.outputs[0]: region.entry.inputs[0]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,17 @@ def quantised(model: Any, *, channel_block: int = 0, search: bool = False) -> Qu
     """Return a model quantised on seeded noise."""
     graph = canonical(model)
     return quantise(graph, samples_for(graph), channel_block=channel_block, search=search)
+
+
+def canonical_operators(
+    nodes: list[Any], shape: Sequence[int], constants: dict[str, Array], opset: int
+) -> Counter[str]:
+    """Return how often the canonical form of a model of x has each operator; assert that it computes as the model."""
+    model = model_of(nodes, {"x": tuple(shape)}, constants, opset=opset)
+    graph, feeds = canonical(model), {"x": np.random.default_rng(0).normal(0.5, 2, shape).astype(np.float32)}
+    (given,) = Runner(graph, graph.outputs).run(feeds).values()
+    np.testing.assert_allclose(given, run_float(model, feeds)[0], rtol=1e-4, atol=1e-5)
+    return Counter(each.op for each in graph.nodes)
 
 
 def operators_after(

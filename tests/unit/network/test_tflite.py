@@ -14,6 +14,7 @@ from hilt.network.onnx_canonical import canonicalise
 from hilt.network.onnx_graph import OnnxError, OnnxGraph
 from hilt.network.onnx_import import import_model
 from hilt.network.onnx_simplify import fix
+from hilt.network.quantize.statistics import signal_to_noise
 from hilt.network.reference import evaluate
 from hilt.network.tflite.convert import load_tflite
 
@@ -94,10 +95,9 @@ def test_the_command_quantises_it(tmp_path: Path) -> None:
     assert run(command) == 0
     graph = import_model(tmp_path / "q.onnx")
     assert [node.op for node in graph.nodes if node.op in ("conv2d", "dense")] == ["conv2d"] * 3 + ["dense"]
-    for image in images[16:]:
-        (wanted,) = interpret(path, [image[None]])
-        given = evaluate(graph, {"x": image[None]})[graph.outputs[0]]
-        np.testing.assert_allclose(given, wanted, atol=0.04)
+    wanted = np.concatenate([interpret(path, [image[None]])[0] for image in images[16:]])
+    given = np.concatenate([evaluate(graph, {"x": image[None]})[graph.outputs[0]] for image in images[16:]])
+    assert signal_to_noise({"y": wanted}, {"y": given}) > 30
 
 
 CASES: dict[str, tuple[str, dict[str, Any], tuple[int, ...], tuple[int, ...], dict[str, Array]]] = {

@@ -1,4 +1,4 @@
-"""Dense layers by pixel between Transposes are convolutions of 1 x 1; what lies otherwise stays."""
+"""Dense layers by pixel between Transposes are convolutions of 1 x 1; other nodes stay."""
 
 from __future__ import annotations
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from hilt.network.calibration import Calibration, Runner
+from hilt.network.calibration import Calibration
 from hilt.network.quantize.quantizer import quantise
 
-from .models import Array, canonical, model_of, run_float
+from .models import Array, canonical, canonical_operators, model_of
 
 node = helper.make_node
 SHAPE = (2, 5, 6, 7)
@@ -55,12 +55,7 @@ def written(
 
 
 def joined(nodes: list[Any], constants: dict[str, Array], opset: int = 13) -> Counter[str]:
-    """Assert that the canonical form computes as the model does; return how often it has each operator."""
-    model = model_of(nodes, {"x": SHAPE}, constants, opset=opset)
-    graph, feeds = canonical(model), {"x": normal(*SHAPE)}
-    (given,) = Runner(graph, graph.outputs).run(feeds).values()
-    np.testing.assert_allclose(given, run_float(model, feeds)[0], rtol=1e-4, atol=1e-5)
-    return Counter(each.op for each in graph.nodes)
+    return canonical_operators(nodes, SHAPE, constants, opset)
 
 
 @pytest.mark.parametrize("opset", [11, 13, 18])
@@ -122,4 +117,22 @@ def test_a_norm_over_the_channels_of_an_image_turns_nothing(turned: bool) -> Non
     assert operators[:4] == ["quantize", "conv2d", "normalization", "conv2d"]
     norm = result.graph.nodes[2]
     assert (norm.attributes["axis"], norm.attributes["groups"], norm.attributes["rounded"]) == (1, 0, 1)
+    assert result.agreement.unexplained == 0 and result.costs.decibels > 25
+
+
+def test_a_transpose_behind_other_axes_turns_nothing_back() -> None:
+    """A Reshape lets channels lie among the columns first."""
+    nodes = [
+        node("Conv", ["x", "w"], ["s"], pads=[1] * 4),
+        node("Transpose", ["s"], ["a"], perm=[0, 2, 3, 1]),
+        node("LayerNormalization", ["a", "scale"], ["n"], axis=-1),
+        node("Reshape", ["n", "shape"], ["r"]),
+        node("Transpose", ["r"], ["t"], perm=[0, 3, 1, 2]),
+        node("Conv", ["t", "u"], ["y"]),
+    ]
+    constants = {"w": normal(24, 4, 3, 3, seed=1), "u": normal(8, 12, 1, 1, seed=2), "scale": normal(24, seed=3)}
+    model = model_of(nodes, {"x": (1, 4, 9, 8)}, {**constants, "shape": np.array([1, 9, 16, 12])})
+    samples = tuple({"x": normal(1, 4, 9, 8, seed=seed)} for seed in range(16))
+    result = quantise(canonical(model), Calibration(samples), search=False)
+    assert "normalization" in {each.op for each in result.graph.nodes}
     assert result.agreement.unexplained == 0 and result.costs.decibels > 25

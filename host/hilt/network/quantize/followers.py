@@ -11,7 +11,7 @@ from hilt.network.quantize.regions import Regions
 
 
 def expression_roots(graph: OnnxGraph, tensors: Collection[str], made: Collection[str]) -> dict[str, str]:
-    """Return the int8 tensor of which each result that no layer makes is an expression."""
+    """Return for each result that no layer makes the int8 tensor that it is a function of."""
     roots: dict[str, str] = {}
     inner: dict[str, str] = {}
     for node in graph.nodes:

@@ -145,7 +145,7 @@ def best_weight_exponents(weights: NDArray[np.float32], block: int) -> list[int]
 
 
 def _weight_exponent(weights: TensorStatistics) -> int:
-    """Return the k that loses least of weights, all of which are known."""
+    """Return the k with the least loss; all weights are known, so a clipped one counts once."""
     return best_exponent([weights], 1.0)
 
 
