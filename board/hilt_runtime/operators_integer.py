@@ -247,8 +247,12 @@ def softmax_powers(scale: float) -> Any:
 
 
 def quantize(inputs: Inputs, attributes: Attributes) -> Any:
-    """Return int8 of float32, rounded half to even; of NaN 0."""
-    steps = np.rint(_required(inputs, 0) / np.float32(attributes["scale"]))
+    """Return int8 of float32 times a factor, rounded half to even; of NaN 0."""
+    data = _required(inputs, 0)
+    with np.errstate(over="ignore"):
+        if "factor" in attributes:
+            data = data * np.float32(attributes["factor"])
+        steps = np.rint(data / np.float32(attributes["scale"]))
     np.clip(steps, -128, 127, out=steps)
     if np.isnan(steps.sum()):  # the bits of a cast NaN are the processor's choice
         steps[np.isnan(steps)] = 0

@@ -45,6 +45,7 @@ MEAN = {"divisor": 49, "shift": 0, "clip": [-128, 127]}
 CONV = {"strides": [1, 1], "pads": [1] * 4, "groups": 1, "shift": [9], "clip": [-128, 127]}
 OPERATORS: dict[str, tuple[str, list[Any], Mapping[str, Any], int]] = {
     "quantize": ("quantize", [floats(150528)], {"scale": 2.0**-5}, 150528),
+    "quantize multiplied": ("quantize", [floats(150528)], {"scale": 2.0**-5, "factor": 1.4}, 150528),
     "dequantize": ("dequantize", [int8(100352)], {"scale": 2.0**-5}, 100352),
     "table": ("table", [IMAGE, int8(256)], {}, IMAGE.size),
     "pixel_table": ("pixel_table", [int8(1, 224, 224, 3).view(np.uint8), int8(3, 256)], {"axis": 3}, 150528),

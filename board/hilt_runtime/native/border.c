@@ -26,7 +26,7 @@ static int run_table_float(const work_t *w) {
   return 0;
 }
 
-// --- quantize: elements, 1 where the scale is a power of two; f: scale, its inverse. Buffers: data, target. ---
+// --- quantize: elements, 1 where the scale is a power of two; f: scale, a factor by it. Buffers: data, target. ---
 
 static int check_quantize(const work_t *w) {
   return w->count == 2 && product_of(1, w->p) >= 0 && holds(w, 0, w->p[0], 4) && holds(w, 1, w->p[0], 1) &&
@@ -45,13 +45,14 @@ static inline int8_t rounded(float value) {
 
 #ifdef __ARM_NEON
 // Four multiples of a scale rounded half to even, clipped to int8 with the next narrowing at the latest; of NaN 0. The
-// scale is a power of two from 2^-100 to 2^100: clipped and rounded to its multiples, a value needs no product.
+// scale is a power of two from 2^-100 to 2^100: clipped and rounded to its multiples, a value needs no product but that
+// with a factor that is not 1.
 static inline int16x4_t rounded4(float32x4_t value, float scale, float inverse) {
 #ifdef __aarch64__
   (void)scale;
   return vqmovn_s32(vcvtnq_s32_f32(vmulq_n_f32(value, inverse)));
 #else  // a NaN passes as the default one, whose low byte is 0
-  (void)inverse;
+  if (scale * inverse != 1.0f) value = vmulq_n_f32(value, scale * inverse);
   float32x4_t clipped = vmaxq_f32(vminq_f32(value, vdupq_n_f32(127.0f * scale)), vdupq_n_f32(-128.0f * scale));
   return vmovn_s32(vreinterpretq_s32_f32(vaddq_f32(clipped, vdupq_n_f32(12582912.0f * scale))));
 #endif

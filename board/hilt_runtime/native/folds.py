@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Callable, Dict, Mapping, Sequence, Set
+
+from hilt_runtime.native.plan_integer import quantising_factors
 
 Step = Mapping[str, Any]
 
@@ -44,7 +45,6 @@ def _is_read(tensor: str, steps: Sequence[Step], fold: int, kept: Set[str]) -> b
 
 
 def _by_rows(step: Step, quantisation: Step, shape: Sequence[int]) -> bool:
-    """Tell whether the scale is a power of two, and blocks are copied from rows with channel beside channel."""
-    scale = float(quantisation["attributes"]["scale"])
+    """Tell whether floats are multiplied exactly, and blocks are copied from rows with channel beside channel."""
     rows = shape[4] == 1 and (shape[5] == 16 or "channels_last" in step)
-    return rows and math.frexp(scale)[0] == 0.5 and 2.0**-100 <= scale <= 2.0**100
+    return rows and quantising_factors(quantisation["attributes"])[2]

@@ -13,6 +13,7 @@ from hilt_runtime.native.bands import apart, joined, rows_as_channels
 from hilt_runtime.native.folds import folds_of_floats
 from hilt_runtime.native.in_place import rows_of
 from hilt_runtime.native.joins import joined_in_place
+from hilt_runtime.native.plan_integer import quantising_factors
 from hilt_runtime.native.plans import execute, plan_operator
 from hilt_runtime.native.readings import quiet_steps, shared_out
 from hilt_runtime.native.split import AWAKE_MICROSECONDS, work_of
@@ -253,9 +254,9 @@ class InferencePlan:
         if rows != height or not data.flags.c_contiguous:
             return
         shape = (images, channels, rows, columns, outer, inner, width, batch, block)
-        scale = float(np.float32(quantisation["attributes"]["scale"]))
+        scale, inverse, _ = quantising_factors(quantisation["attributes"])
         numbers = [*_fold_numbers(fold["fold"], shape, rows), last, 1]
-        self.builder.step("fold", [data, packed], numbers, [scale, 1 / scale])
+        self.builder.step("fold", [data, packed], numbers, [scale, inverse])
         encoded = self.builder.encoded(before)
         own = records[before:]
         del records[before:]

@@ -127,17 +127,26 @@ def _blocks(shape: Sequence[int], axis: int, by_pixel: bool) -> Tuple[int, int, 
 
 
 def _quantize(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
-    data, scale = inputs[0], float(np.float32(attributes["scale"]))
-    if data.dtype != np.float32 or not scale > 0:
-        raise NotNativeError("data that is not float32")
+    data = inputs[0]
+    scale, inverse, is_exact = quantising_factors(attributes)
+    if data.dtype != np.float32 or not scale > 0 or not (is_exact or "factor" not in attributes):
+        raise NotNativeError("data that is not float32, or a factor that no scale takes up exactly")
     out = builder.new(data.shape, np.int8)
-    builder.step("quantize", [data, out], [data.size, _is_power(scale)], [scale, 1 / scale])
+    builder.step("quantize", [data, out], [data.size, is_exact], [scale, inverse])
     return [out]
 
 
-def _is_power(scale: float) -> bool:
-    """Tell whether a scale is a power of two by which a float is multiplied exactly."""
-    return math.frexp(scale)[0] == 0.5 and 2.0**-100 <= scale <= 2.0**100
+def quantising_factors(attributes: Attributes) -> Tuple[float, float, bool]:
+    """Return the scale of a quantisation, the number by which it multiplies, and if one product is exact.
+
+    It is for a scale that is a power of two, far from the ends of float32: the bits of the factor stay.
+    """
+    scale, factor = (float(np.float32(attributes.get(name, 1))) for name in ("scale", "factor"))
+    inverse = factor / scale if scale > 0 else 0.0
+    is_exact = math.frexp(scale)[0] == 0.5 and all(
+        2.0**-100 <= abs(each) <= 2.0**100 for each in (scale, factor, inverse)
+    )
+    return scale, inverse, is_exact
 
 
 def _dequantize(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[Any]:
@@ -275,14 +284,15 @@ def _fixed_matmul(builder: Builder, inputs: Inputs, attributes: Attributes) -> L
     _require_matrices(data, lines)
     (rows, depth), columns = data.shape[-2:], lines.shape[-2]
     batch, sizes, strides = batches_of(data, lines)
-    turned, step = attributes["turned"], float(np.float32(attributes.get("step", 0.0)))
+    turned = attributes["turned"]
+    step, inverse, is_exact = quantising_factors({"scale": attributes.get("step", 0.0)})
     offset, shape = attributes.get("offset", 0), (columns, rows) if turned else (rows, columns)
     out = builder.new([*batch, *shape], np.int8 if step else np.float32)
     rooms = [
         builder.new((builder.threads, 2, width), kind) for width, kind in ((depth, np.int16), (columns, np.float32))
     ]
-    numbers = [*sizes, rows, depth, columns, *strides[0], *strides[1], turned, bool(step), _is_power(step), offset]
-    reals = [attributes["scale"], step, 1 / step if step else 0.0]
+    numbers = [*sizes, rows, depth, columns, *strides[0], *strides[1], turned, bool(step), is_exact, offset]
+    reals = [attributes["scale"], step, inverse]
     builder.step("fixed_matmul", [data, lines, *rooms, out], [*numbers, 0, math.prod(sizes) * rows], reals)
     return [out]
 

@@ -98,7 +98,10 @@ OPERATORS: Mapping[str, str] = {
         "out = clip((data - mean) * (1 / deviation * factors[0]) + factors[1]); mean and 1 / deviation are rounded "
         "to float32 from exact sums, the result is computed in float32, and rounded half to even"
     ),
-    "quantize": "float32 -> int8. Attribute scale: out = clip(rint(data / scale), -128, 127)",
+    "quantize": (
+        "float32 -> int8. Attributes scale, factor (1 if left out; in float32): "
+        "out = clip(rint(data * factor / scale), -128, 127)"
+    ),
     "dequantize": "int8 -> float32. Attribute scale: out = data * scale",
 }
 """The integer operators: inputs, attributes and semantics of each."""

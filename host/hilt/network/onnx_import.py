@@ -19,6 +19,7 @@ from hilt.network.import_layers import IntegerNode, LayerMatcher
 from hilt.network.integer_forms import with_integer_forms
 from hilt.network.integer_norms import with_integer_norms
 from hilt.network.joined_order import with_whole_blocks_first
+from hilt.network.multiplied_steps import with_multiplied_steps
 from hilt.network.onnx_graph import CONSTANT_DOMAIN, OnnxError, OnnxGraph, OnnxNode, free_name
 from hilt.network.onnx_pixels import channels_of, factors_of, pixels_of
 from hilt.network.onnx_recurrence import int8_weights
@@ -102,7 +103,8 @@ class _Importer:
         outputs = tuple(self._output(name) for name in graph.outputs)
         built = Graph(graph.name, tuple(graph.inputs), outputs, tuple(self._nodes), self._tensors, self._constants)
         built = with_counted_sums(with_integer_forms(replace(built, decibels=dict(graph.decibels))))
-        built = with_whole_blocks_first(with_fixed_products(with_integer_norms(with_postponed_floats(built))))
+        built = with_fixed_products(with_integer_norms(with_postponed_floats(built)))
+        built = with_whole_blocks_first(with_multiplied_steps(built))
         check(built)
         return built
 

@@ -377,7 +377,9 @@ def _interpolate(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
 
 def _quantize(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
     data = _data(inputs).astype(np.float32)
-    scaled = np.where(np.isnan(data), np.float32(0), data) / np.float32(attributes["scale"])
+    with np.errstate(over="ignore"):
+        scaled = data * np.float32(attributes.get("factor", 1)) / np.float32(attributes["scale"])
+    scaled = np.where(np.isnan(scaled), np.float32(0), scaled)
     return np.asarray(np.minimum(np.maximum(np.rint(scaled), -128), 127), np.int8)
 
 

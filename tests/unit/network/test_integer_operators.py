@@ -173,6 +173,22 @@ def test_moving_operators_agree() -> None:
             both("depth_to_space", [int8(random, 2, 12, 3, width)], {"block": [3, 2], "mode": mode})
 
 
+def test_quantising_multiplies_by_a_factor_in_float32_first() -> None:
+    random = np.random.default_rng(5)
+    values = random.normal(0, 40, 1000).astype(np.float32)
+    values[:6] = np.nan, np.inf, -np.inf, 3e38, -3e38, 1e-45
+    for factor, scale in ((1.3, 0.25), (-0.7, 2.0**-9), (1e6, 2.0**40), (0.1, 1.0)):
+        given = both("quantize", [values], {"scale": scale, "factor": factor})
+        with np.errstate(over="ignore"):
+            steps = np.rint(values * np.float32(factor) / np.float32(scale))
+        np.testing.assert_array_equal(given, np.clip(np.nan_to_num(steps, nan=0), -128, 127))
+    assert both("quantize", [np.array([2.5, -2.5, 7], np.float32)], {"scale": 0.5, "factor": 0.6}).tolist() == [
+        3,
+        -3,
+        8,
+    ]
+
+
 def test_quantising_rounds_half_to_even() -> None:
     values = np.array([0.5, 1.5, -0.5, 300, -300], np.float32) / 8
     assert both("quantize", [values], {"scale": 0.125}).tolist() == [0, 2, 0, 127, -128]

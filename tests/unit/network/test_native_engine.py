@@ -120,6 +120,7 @@ def test_a_fold_quantises_its_image(
 ) -> None:
     """One record in the place of a quantisation's and a fold's, with their bits."""
     left, right, scale = seed % 5, seed % 3, 2.0 ** (seed % 21 - 10)
+    factor = {"factor": 1 + seed % 7 / 11} if seed % 2 else {}
     columns = (width + left + right - kernel) // stride + 1
     if columns < 1:
         return
@@ -127,7 +128,7 @@ def test_a_fold_quantises_its_image(
     packed = np.full((1, -(-kernel * channels // 16), height, columns, 1, 16), 9, np.int8)
     steps: list[dict[str, Any]] = [
         {"kind": "cpu", "name": "q", "op": "quantize", "inputs": ["x"], "outputs": ["t"],
-         "attributes": {"scale": scale}},
+         "attributes": {"scale": scale, **factor}},
         {"kind": "pack", "name": "p", "tensor": "t", "buffer": "b",
          "fold": {"kernel": kernel, "stride": stride, "left": left}, **({"channels_last": True} if last else {})},
     ]  # fmt: skip
@@ -140,7 +141,7 @@ def test_a_fold_quantises_its_image(
     assert {KERNELS[record.kernel - 1] for record in plan.builder.records} == {"fold"}
     plan.run(images[1])
     wanted = np.full_like(packed, 7)
-    fold(operators.run("quantize", [given_[1]], {"scale": scale})[0], wanted, kernel, stride, left)
+    fold(operators.run("quantize", [given_[1]], {"scale": scale, **factor})[0], wanted, kernel, stride, left)
     np.testing.assert_array_equal(packed, wanted)
     assert [begin == end for begin, end, _ in plan.step_times(*plan.times())] == [True, False]
     packed[...] = 9
