@@ -89,7 +89,7 @@ def find_classes(
     graph: OnnxGraph,
     fixed: Iterable[str],
     statistics: Mapping[str, TensorStatistics] | None = None,
-    sources: Mapping[str, int] | None = None,
+    sources: Mapping[str, int | None] | None = None,
 ) -> ChannelClasses:
     """Return the classes of a canonical graph.
 
@@ -97,9 +97,11 @@ def find_classes(
         graph: The graph.
         fixed: Further tensors that keep the factor 1.
         statistics: Of tensors; a Clip with none of its output lets no factor pass.
-        sources: Tensors whose maker can take factors up, with the axis of their channels.
+        sources: Tensors whose maker can take factors up, with the axis of their channels; None where only one factor
+            can reach all of it.
     """
-    return _Finder(graph, statistics or {}, sources).find([*graph.inputs, *graph.outputs, *fixed])
+    inputs = [name for name in graph.inputs if name not in (sources or {})]
+    return _Finder(graph, statistics or {}, sources).find([*inputs, *graph.outputs, *fixed])
 
 
 def is_scalable(graph: OnnxGraph, node: OnnxNode) -> bool:
@@ -117,7 +119,10 @@ class _Finder:
     """The state of find_classes: a forest of classes, and each tensor's channels."""
 
     def __init__(
-        self, graph: OnnxGraph, statistics: Mapping[str, TensorStatistics], sources: Mapping[str, int] | None = None
+        self,
+        graph: OnnxGraph,
+        statistics: Mapping[str, TensorStatistics],
+        sources: Mapping[str, int | None] | None = None,
     ) -> None:
         self._graph, self._sources = graph, sources or {}
         self._statistics = statistics
@@ -127,6 +132,9 @@ class _Finder:
         self._layers: list[tuple[OnnxNode, Ids, Ids]] = []
 
     def find(self, fixed: Sequence[str]) -> ChannelClasses:
+        for name in self._sources:
+            if name in self._graph.inputs:
+                self._channels[name] = self._source(name)
         for node in self._graph.nodes:
             made = self._made(node)
             if made is None:
@@ -144,18 +152,28 @@ class _Finder:
         return ChannelClasses(
             len(names),
             tuple(LayerClasses(node, numbers[outputs], numbers[inputs]) for node, outputs, inputs in self._layers),
-            {name: numbers[channels.ids] for name, channels in self._channels.items() if _is_second(channels)},
+            self._seconds(numbers),
             most,
             {name: numbers[self._channels[name].ids] for name in self._sources},
         )
+
+    def _seconds(self, numbers: Ids) -> dict[str, Ids]:
+        """Return the classes along the second axis by tensor, with their final numbers."""
+        found = {name: _second(numbers[each.ids], each.axis) for name, each in self._channels.items()}
+        return {name: ids for name, ids in found.items() if ids is not None}
 
     def _made(self, node: OnnxNode) -> _Channels | None:
         """Return the channels of a node's output; None if their factor is fixed."""
         name = node.outputs[0]
         if name in self._sources:
-            axis = self._sources[name]
-            return _Channels(axis, self._fresh(self._graph.shape(name)[axis]))
+            return self._source(name)
         return self._layer(node) if is_scalable(self._graph, node) else self._passed(node)
+
+    def _source(self, name: str) -> _Channels:
+        axis, shape = self._sources[name], self._graph.shape(name)
+        if axis is None:
+            return _Channels(1, np.repeat(self._fresh(1), shape[1]))
+        return _Channels(axis, self._fresh(shape[axis]))
 
     def _root(self, place: int) -> int:
         while self._parents[place] != place:
@@ -180,18 +198,22 @@ class _Finder:
 
     def _layer(self, node: OnnxNode) -> _Channels:
         weights = self._graph.constants[node.inputs[1]]
-        channels = self._channels.get(node.inputs[0])
-        size = self._graph.shape(node.inputs[0])[1]
-        if channels is None or not _is_second(channels):
-            self._fix(node.inputs[0])
-            read = np.full(size, FIXED)
-        else:
-            read = channels.ids
+        read = self._read(node.inputs[0])
         groups = node.attributes.get("group", 1) if node.op == "Conv" else 1
         made = self._fresh(weights.shape[1 if node.op == "ConvTranspose" else 0])
         inputs = np.repeat(read.reshape(groups, -1), len(made) // groups, axis=0)
         self._layers.append((node, made, inputs))
         return _Channels(1, made)
+
+    def _read(self, name: str) -> Ids:
+        """Return the class that a layer reads in each channel: parts of a channel take one factor."""
+        channels, size = self._channels.get(name), self._graph.shape(name)[1]
+        if channels is None or channels.axis != 1:
+            self._fix(name)
+            return np.full(size, FIXED)
+        parts = channels.ids.reshape(size, -1)
+        self._join(np.broadcast_to(parts[:, :1], parts.shape), parts)
+        return parts[:, 0]
 
     def _passed(self, node: OnnxNode) -> _Channels | None:
         """Return the output's channels if a node lets factors pass."""
@@ -201,7 +223,7 @@ class _Finder:
         channels = [self._channels.get(name) for name in read]
         if not channels or channels[0] is None:
             return None
-        if node.op not in ("Reshape", "Transpose") and any(map(_is_parted, channels)):
+        if node.op not in {"Reshape", "Transpose"} | _HOMOGENEOUS and any(map(_is_parted, channels)):
             return None
         if len(read) == 1:
             return self._moved(node, channels[0])
@@ -344,9 +366,10 @@ class _Finder:
         return first
 
 
-def _is_second(channels: _Channels) -> bool:
-    """Tell whether classes lie along the second axis alone."""
-    return channels.axis == 1 and not _is_parted(channels)
+def _second(ids: Ids, axis: int) -> Ids | None:
+    """Return the class of each channel of the second axis; None if one has several, or if they lie elsewhere."""
+    parts = ids.reshape(len(ids), -1)
+    return parts[:, 0] if axis == 1 and np.array_equal(parts, np.broadcast_to(parts[:, :1], parts.shape)) else None
 
 
 def _is_parted(channels: _Channels | None) -> bool:

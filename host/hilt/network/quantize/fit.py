@@ -13,6 +13,7 @@ from hilt.network.onnx_graph import OnnxGraph
 from hilt.network.quantize.centre import centred
 from hilt.network.quantize.counting import Counting, uncounted
 from hilt.network.quantize.equalise import RULES, equalised
+from hilt.network.quantize.free_factors import with_free_factors
 from hilt.network.quantize.keep import choose_kept
 from hilt.network.quantize.qdq import Scales
 from hilt.network.quantize.regions import Regions, find_regions
@@ -25,6 +26,8 @@ _OBSERVED_SAMPLES = 32
 _ROUNDING_SAMPLES = 8
 _MOST_ROUNDING_LOSS = 0.2
 """Decibels that rounding by effect may seem to cost: each layer's sums are nearer by it, and so few tell by chance."""
+_FACTOR_LOSS = 0.5
+"""Decibels that free factors may seem to cost: steps are finer by them, and so few tell by chance."""
 _LEAST_EQUALISING_GAIN = 0.1
 """Decibels that equalising must bring, since it changes the weights."""
 _ENOUGH_DECIBELS = 20.0
@@ -38,9 +41,9 @@ _LEAST_BORDER_GAIN = 0.1
 """Decibels that borders must bring, on samples that the search does not decide on."""
 _REFINED_MACS, _MOST_REFINED = 1e8, 2
 """Starts that are refined: as many as make so many multiply-accumulates an inference together, two at most."""
-_STARTS = 2 + len(RULES) + 4 * len(WEIGHTS_SHARES)
-"""Starts that are tried at most: the graph, equalised by each rule, two of these centred in each way, and with borders,
-and one in blocks."""
+_STARTS = 3 + len(RULES) + 4 * len(WEIGHTS_SHARES)
+"""Starts that are tried at most: the graph, with free factors, equalised by each rule, two of these centred in each
+way, and with borders, and one in blocks."""
 
 
 @dataclass(frozen=True)
@@ -262,8 +265,15 @@ class _Candidates:
         self._forms: tuple[_Candidate, ...] = ()
 
     def best(self) -> list[_Candidate]:
-        """Return the best of the graph as it is, equalised, and each of the two with centred tensors: a few."""
+        """Return the best of the graph as it is, equalised, and each of the two with centred tensors: a few.
+
+        As it is, or with free factors unless they cost.
+        """
         plain = self._made(self.graph)
+        factored = with_free_factors(self.graph, plain.start.regions, plain.start.statistics)
+        if factored is not None:
+            free = self._made(factored)
+            plain = free if free.decibels > plain.decibels - _FACTOR_LOSS else plain
         equalised = best_starts(self._equalised(plain.start), self._refined)
         self._forms = (plain, *equalised[:1])
         centred = (made for each in self._forms for made in self._centred(each))

@@ -161,7 +161,7 @@ class _Finder:
         """
         graph = self._graph
         kept = {name for node in graph.nodes if node.name in self._kept for name in node.outputs}
-        given = (set(graph.inputs) | find_tabled(graph)) - self._powers - kept
+        given = (set(map(self._entering, graph.inputs)) | find_tabled(graph)) - self._powers - kept
         able = {name for name in given if graph.dtypes.get(name) == "float32" and len(graph.shapes[name]) > 1}
         roots: dict[str, str] = {}
         for node in graph.nodes:
@@ -171,6 +171,12 @@ class _Finder:
                 self._on_int8.add(id(node))
                 able.add(node.outputs[0])
         return able
+
+    def _entering(self, name: str) -> str:
+        """Return an input, or its product with a number that alone reads it: quantising multiplies, too."""
+        reader = self._only_reader(name)
+        value = self._graph.constants.get(reader.inputs[1]) if reader is not None and reader.op == "Mul" else None
+        return reader.outputs[0] if reader is not None and value is not None and value.size == 1 else name
 
     def _computes_int8(self, node: OnnxNode, able: set[str], roots: dict[str, str]) -> bool:
         """Tell whether a node can read and write int8."""

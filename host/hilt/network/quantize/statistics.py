@@ -122,6 +122,11 @@ def best_exponent(values: Sequence[TensorStatistics], clipped: float = _CLIPPED)
     return min(candidates, key=lambda k: sum(_loss(part, k, clipped) for part in values))
 
 
+def loss_of(found: TensorStatistics) -> float:
+    """Return the power of a tensor's error in int8 with the scale that loses least, by that of its values."""
+    return _loss(found, best_exponent([found]), _CLIPPED)
+
+
 def least_loss(values: NDArray[np.float32]) -> float:
     """Return the power of the error of int8 with the scale that loses least, by that of the values."""
     found = _of(values)

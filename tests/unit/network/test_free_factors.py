@@ -1,0 +1,161 @@
+"""Factors on inputs and behind tables: int8 is used to its end, and the float network stays as it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from hilt.network.calibration import Calibration, Runner
+from hilt.network.graph import Node
+from hilt.network.onnx_graph import OnnxGraph
+from hilt.network.quantize.free_factors import with_free_factors
+from hilt.network.quantize.quantizer import quantise
+from hilt.network.quantize.regions import find_regions
+from hilt.network.quantize.statistics import observe
+from hilt.network.reference import evaluate_node
+
+from .models import Array, canonical, model_of
+
+SILU = (helper.make_node("Sigmoid", ["h"], ["s"]), helper.make_node("Mul", ["h", "s"], ["t"]))
+SHAPE = (1, 4, 12, 12)
+
+
+def weights(*shape: int, seed: int = 1) -> Array:
+    made = np.random.default_rng(seed).normal(0, 1, shape) / np.sqrt(np.prod(shape[1:]))
+    return made.astype(np.float32)
+
+
+def convolution(data: str, name: str, result: str) -> Any:
+    return helper.make_node("Conv", [data, name], [result], pads=[1, 1, 1, 1])
+
+
+def samples(largest: float = 1.1, count: int = 24, steps: float = 0.0) -> tuple[dict[str, Array], ...]:
+    random = np.random.default_rng(2)
+    made = [random.uniform(-1, 1, SHAPE).astype(np.float32) * np.float32(largest) for _ in range(count)]
+    return tuple(
+        {"x": np.rint(each / steps).astype(np.float32) * np.float32(steps) if steps else each} for each in made
+    )
+
+
+def factored(model: Any, data: tuple[dict[str, Array], ...]) -> tuple[OnnxGraph, dict[str, float]]:
+    """Return a model with free factors, which computes the same, and these by the tensors that they are behind."""
+    graph = canonical(model)
+    regions = find_regions(graph)
+    made = with_free_factors(graph, regions, observe(graph, regions.tensors, data)) or graph
+    for feeds in data[:3]:
+        for given, wanted in zip(Runner(made, made.outputs).run(feeds).values(), run_plain(graph, feeds), strict=True):
+            np.testing.assert_allclose(given, wanted, rtol=1e-4, atol=1e-5)
+    products = [node for node in made.nodes if node.outputs[0].endswith(".full")]
+    return made, {node.inputs[0]: float(made.constants[node.inputs[1]]) for node in products}
+
+
+def run_plain(graph: OnnxGraph, feeds: dict[str, Array]) -> list[Array]:
+    return list(Runner(graph, graph.outputs).run(feeds).values())
+
+
+TAIL = (helper.make_node("Relu", ["i"], ["r"]), convolution("r", "u", "y"))
+"""Channels that take a factor each, so that the weights in front of them can have any scale."""
+TAIL_WEIGHTS = {"u": weights(8, 8, 3, 3, seed=3)}
+
+
+def of_input() -> Any:
+    return model_of([convolution("x", "w", "i"), *TAIL], {"x": SHAPE}, {"w": weights(8, 4, 3, 3), **TAIL_WEIGHTS})
+
+
+def test_an_input_reaches_the_end_of_int8_and_its_error_falls() -> None:
+    """1.1 is 71 steps of 1/64: with a factor of 1.8 it is 127."""
+    _, factors = factored(of_input(), samples())
+    assert factors == {"x": pytest.approx(127 / 64 / 1.1, rel=0.02)}
+    found = quantise(canonical(of_input()), Calibration(samples()), channel_block=0, search=False)
+    (steps,) = (node for node in found.graph.nodes if node.op == "quantize")
+    assert steps.attributes["factor"] == pytest.approx(factors["x"], rel=0.02)
+    assert "Mul" not in {node.op for node in found.graph.nodes}  # the processor does no other work
+    feeds = samples()[-1]
+    wanted, given = steps_of(feeds["x"], 1.0, 2.0**-6), steps_of(feeds["x"], factors["x"], 2.0**-6)
+    assert np.square(given - feeds["x"]).mean() < 0.4 * np.square(wanted - feeds["x"]).mean()
+
+
+def steps_of(data: Array, factor: float, scale: float) -> Array:
+    (made,) = evaluate_node(Node("q", "quantize", ("x",), ("y",), {"scale": scale, "factor": factor}), [data])
+    return (made * np.float32(scale / factor)).astype(np.float32)
+
+
+def silu() -> Any:
+    nodes = [convolution("x", "w", "h"), *SILU, convolution("t", "v", "i"), *TAIL]
+    constants = {"w": weights(8, 4, 3, 3), "v": weights(8, 8, 3, 3, seed=2), **TAIL_WEIGHTS}
+    return model_of(nodes, {"x": SHAPE}, constants)
+
+
+def test_a_table_multiplies_what_it_makes() -> None:
+    graph = canonical(silu())
+    largest = observe(graph, ["t"], samples(1.7))["t"].largest
+    _, factors = factored(silu(), samples(1.7))
+    octaves = np.log2(127 / (largest * factors["t"]))
+    assert octaves == pytest.approx(round(octaves), abs=0.2)  # some may be clipped
+    ops = {node.op for node in quantise(canonical(silu()), Calibration(samples(1.7)), search=False).graph.nodes}
+    assert ops <= {"quantize", "conv2d", "table", "dequantize"}
+
+
+def test_counts_that_int8_holds_stay() -> None:
+    """0, 1/8, 2/8 ... lie on steps of 1/64; 1.4 times as much would not."""
+    _, factors = factored(of_input(), samples(steps=1 / 8))
+    assert factors == {}
+
+
+def test_tensors_that_are_added_have_one_factor() -> None:
+    nodes = [
+        convolution("x", "w", "h"),
+        *SILU,
+        convolution("t", "v", "i"),
+        helper.make_node("Tanh", ["i"], ["u"]),
+        helper.make_node("Add", ["t", "u"], ["a"]),
+        convolution("a", "v", "y"),
+    ]
+    model = model_of(nodes, {"x": SHAPE}, {"w": weights(8, 4, 3, 3), "v": weights(8, 8, 3, 3, seed=2)})
+    _, factors = factored(model, samples(3.0))
+    assert set(factors) <= {"x", "t", "u"}
+    assert factors.get("t") == factors.get("u")
+
+
+GATED = [
+    helper.make_node("GlobalAveragePool", ["x"], ["p"]),
+    helper.make_node("Conv", ["p", "v"], ["g"]),
+    helper.make_node("Sigmoid", ["g"], ["s"]),
+    convolution("x", "w", "h"),
+    helper.make_node("Mul", ["h", "s"], ["m"]),
+    convolution("m", "u", "y"),
+]
+
+
+def test_what_no_layer_takes_up_has_no_factor() -> None:
+    """A gate's factor would reach the data's channels; an input that an addition reads with others is not a layer's."""
+    constants = {"v": weights(8, 4, 1, 1), "w": weights(8, 4, 3, 3), "u": weights(8, 8, 3, 3, seed=2)}
+    _, factors = factored(model_of(GATED, {"x": SHAPE}, constants), samples())
+    assert "s" not in factors
+    beside = [convolution("x", "w", "h"), helper.make_node("Add", ["h", "x"], ["y"])]
+    _, factors = factored(model_of(beside, {"x": SHAPE}, {"w": weights(4, 4, 3, 3)}), samples())
+    assert factors == {}
+
+
+def test_bytes_of_an_image_are_looked_up_with_their_factor() -> None:
+    nodes = [
+        helper.make_node("Cast", ["b"], ["f"], to=1),
+        helper.make_node("Mul", ["f", "n"], ["x"]),
+        convolution("x", "w", "i"),
+        *TAIL,
+    ]
+    model = model_of(
+        nodes,
+        {"b": SHAPE},
+        {"n": np.array(1 / 180, np.float32), "w": weights(8, 4, 3, 3), **TAIL_WEIGHTS},
+        types={"b": TensorProto.UINT8},
+    )
+    random = np.random.default_rng(1)
+    data = tuple({"b": random.integers(0, 256, SHAPE).astype(np.uint8)} for _ in range(24))
+    _, factors = factored(model, data)
+    assert factors == {"x": pytest.approx(127 / 64 / (255 / 180), rel=0.02)}
+    ops = [node.op for node in quantise(canonical(model), Calibration(data), search=False).graph.nodes]
+    assert ops.count("pixel_table") == 1 and "quantize" not in ops
