@@ -67,13 +67,22 @@ def max_pool(inputs: Inputs, attributes: Attributes) -> Any:
 
 
 def average_pool(inputs: Inputs, attributes: Attributes) -> Any:
-    """Return the rounded mean of each window; padding counts as zeros."""
-    data = np.pad(_required(inputs, 0), _around(inputs, attributes), mode="constant")
-    taps = _taps(data, attributes["kernel"], attributes["strides"])
+    """Return the rounded mean of each window; padding counts as zeros, and not at all where the divisor is 0."""
+    sums, divisor = _sums(_required(inputs, 0), inputs, attributes), attributes["divisor"]
+    if not divisor:
+        one = np.ones_like(_required(inputs, 0)[(slice(1), slice(1), ..., *[slice(1)] * (sums.ndim - 4))])
+        divisor = np.maximum(_sums(one, inputs, attributes), 1)
+    return _mean(sums, attributes, divisor)
+
+
+def _sums(data: np.ndarray, inputs: Inputs, attributes: Attributes) -> Any:
+    """Return the int32 sums of each window of data with zeros around it."""
+    padded = np.pad(data, _around(inputs, attributes), mode="constant")
+    taps = _taps(padded, attributes["kernel"], attributes["strides"])
     sums = taps[0].astype(np.int32)
     for tap in taps[1:]:
         sums += tap
-    return _mean(sums, attributes)
+    return sums
 
 
 def _around(inputs: Inputs, attributes: Attributes) -> List[Tuple[int, int]]:
@@ -85,15 +94,15 @@ def _around(inputs: Inputs, attributes: Attributes) -> List[Tuple[int, int]]:
 def global_average_pool(inputs: Inputs, attributes: Attributes) -> Any:
     """Return the rounded mean of each channel: (N, C, 1, 1)."""
     sums = _required(inputs, 0).sum(axis=(2, 3), keepdims=True, dtype=np.int32)
-    return _mean(sums, attributes)
+    return _mean(sums, attributes, attributes["divisor"])
 
 
-def _mean(sums: np.ndarray, attributes: Attributes) -> Any:
+def _mean(sums: np.ndarray, attributes: Attributes, divisor: Any) -> Any:
     """Return int8 of int32 sums by divisor * 2^shift, rounded half up: float64 divides exactly where that matters."""
     clip, offset = attributes["clip"], attributes.get("offset", 0)
     if attributes["divisor"] == 1 and attributes["shift"] >= 0:
         return _narrow(sums, attributes["shift"], clip, offset)
-    means = np.ldexp(sums.astype(np.float64), -attributes["shift"]) / attributes["divisor"]
+    means = np.ldexp(sums.astype(np.float64), -attributes["shift"]) / divisor
     return np.clip(np.floor(means + 0.5) + offset, clip[0], clip[1]).astype(np.int8)
 
 

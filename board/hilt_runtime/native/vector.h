@@ -31,6 +31,19 @@ static inline void zip16(bytes16 a, bytes16 b, bytes16 *low, bytes16 *high) {
   *low = zipped.val[0];
   *high = zipped.val[1];
 }
+// Sixteen sums of 16 bits, to which sixteen int8 are added.
+typedef struct {
+  int16x8_t low, high;
+} sums16;
+static inline void add16(sums16 *sums, const int8_t *x) {
+  const int8x16_t bytes = vld1q_s8(x);
+  sums->low = vaddw_s8(sums->low, vget_low_s8(bytes));
+  sums->high = vaddw_s8(sums->high, vget_high_s8(bytes));
+}
+static inline void join16(sums16 *sums, const int16_t *x) {
+  sums->low = vaddq_s16(sums->low, vld1q_s16(x));
+  sums->high = vaddq_s16(sums->high, vld1q_s16(x + 8));
+}
 #elif defined(__SSE2__)
 #include <emmintrin.h>
 typedef __m128i bytes16;
@@ -40,6 +53,18 @@ static inline bytes16 and16(bytes16 a, bytes16 b) { return _mm_and_si128(a, b); 
 static inline void zip16(bytes16 a, bytes16 b, bytes16 *low, bytes16 *high) {
   *low = _mm_unpacklo_epi8(a, b);
   *high = _mm_unpackhi_epi8(a, b);
+}
+typedef struct {
+  __m128i low, high;
+} sums16;
+static inline void add16(sums16 *sums, const int8_t *x) {
+  const __m128i bytes = _mm_loadu_si128((const __m128i *)x);
+  sums->low = _mm_add_epi16(sums->low, _mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8));
+  sums->high = _mm_add_epi16(sums->high, _mm_srai_epi16(_mm_unpackhi_epi8(bytes, bytes), 8));
+}
+static inline void join16(sums16 *sums, const int16_t *x) {
+  sums->low = _mm_add_epi16(sums->low, _mm_loadu_si128((const __m128i *)x));
+  sums->high = _mm_add_epi16(sums->high, _mm_loadu_si128((const __m128i *)(x + 8)));
 }
 #else
 typedef struct {
@@ -62,6 +87,15 @@ static inline void zip16(bytes16 a, bytes16 b, bytes16 *low, bytes16 *high) {
     high->byte[2 * i] = a.byte[8 + i];
     high->byte[2 * i + 1] = b.byte[8 + i];
   }
+}
+typedef struct {
+  int16_t lane[16];
+} sums16;
+static inline void add16(sums16 *sums, const int8_t *x) {
+  for (int i = 0; i < 16; ++i) sums->lane[i] = (int16_t)(sums->lane[i] + x[i]);
+}
+static inline void join16(sums16 *sums, const int16_t *x) {
+  for (int i = 0; i < 16; ++i) sums->lane[i] = (int16_t)(sums->lane[i] + x[i]);
 }
 #endif
 

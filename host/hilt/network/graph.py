@@ -42,9 +42,9 @@ OPERATORS: Mapping[str, str] = {
     ),
     "max_pool": "int8 (N, C, H, W). Attributes kernel [2], strides [2], pads [4]: padding never wins",
     "average_pool": (
-        "int8 (N, C, H, W). Attributes kernel, strides, pads (zeros that count), divisor (odd), shift, clip, offset "
-        "(optional, 16 bits): out = clip(floor(sum / (divisor << shift) + 1/2) + offset), exact; a shift below 0 "
-        "multiplies"
+        "int8 (N, C, H, W). Attributes kernel, strides, pads (zeros), divisor (odd; 0: the elements of the data in "
+        "each window), shift, clip, offset (optional, 16 bits): "
+        "out = clip(floor(sum / (divisor << shift) + 1/2) + offset), exact; a shift below 0 multiplies"
     ),
     "global_average_pool": (
         "int8 (N, C, H, W) -> (N, C, 1, 1). Attributes divisor, shift, clip, offset: as average_pool"

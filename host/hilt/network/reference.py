@@ -199,17 +199,20 @@ def _max_pool(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
 
 
 def _average_pool(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
-    return _mean(_windows(inputs, attributes, 0).sum(axis=(4, 5)), attributes)
+    sums, divisor = _windows(inputs, attributes, 0).sum(axis=(4, 5)), np.int64(attributes["divisor"])
+    if not divisor:
+        divisor = _windows([np.ones_like(_data(inputs))], attributes, 0).sum(axis=(4, 5)).clip(1)
+    return _mean(sums, attributes, divisor)
 
 
 def _global_average_pool(inputs: Inputs, attributes: Mapping[str, Any]) -> Array:
-    return _mean(_data(inputs).astype(np.int64).sum(axis=(2, 3), keepdims=True), attributes)
+    return _mean(_data(inputs).astype(np.int64).sum(axis=(2, 3), keepdims=True), attributes, attributes["divisor"])
 
 
-def _mean(sums: Array, attributes: Mapping[str, Any]) -> Array:
+def _mean(sums: Array, attributes: Mapping[str, Any], divisor: Any) -> Array:
     """Divide int64 sums by divisor * 2^shift, rounded half up, and add the offset."""
     numerator = sums << max(1 - attributes["shift"], 0)
-    denominator = attributes["divisor"] << max(attributes["shift"] - 1, 0)
+    denominator = divisor << max(attributes["shift"] - 1, 0)
     return _clipped(((numerator // denominator + 1) >> 1) + attributes.get("offset", 0), attributes)
 
 

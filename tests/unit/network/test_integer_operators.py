@@ -104,6 +104,7 @@ def test_pairs_and_pools_agree(seed: int) -> None:
     window = {"kernel": [3, 2], "strides": random.integers(1, 4, 2).tolist(), "pads": random.integers(0, 2, 4).tolist()}
     both("max_pool", [data], window)
     both("average_pool", [data], {**window, "divisor": 3, "shift": 1, "clip": clip})
+    both("average_pool", [data], {**window, "divisor": 0, "shift": int(random.integers(-4, 5)), "clip": clip})
     both("global_average_pool", [data], {"divisor": 7, "shift": int(random.integers(-4, 5)), "clip": clip})
     both("global_average_pool", [data], {"divisor": 1, "shift": int(random.integers(-4, 5)), "clip": clip})
     for op, divisor, twos in (
@@ -121,6 +122,56 @@ def test_a_product_adds_to_its_data_in_front_and_to_its_result_behind_the_shift(
     # (-128 + 120) * 5 / 4 - 100 = -110, (3 + 120) * 5 / 4 - 100 = 53.75, (127 + 120) * 5 / 4 - 100 = 208.75
     both("multiply", [data, gate], attributes)
     assert operators.run("multiply", [data, gate], attributes)[0].tolist() == [[-110, 54, 127]]
+
+
+def test_a_mean_without_its_padding_divides_by_the_elements_of_the_data() -> None:
+    data = np.array([[10, 20, 30], [40, 50, 61], [-70, -80, -91]], np.int8).reshape(1, 1, 3, 3)
+    window = {"kernel": [2, 3], "strides": [2, 1], "pads": [0, 1, 1, 1], "divisor": 0, "clip": [-128, 127]}
+    exact = [[120 / 4, 211 / 6, 161 / 4], [-150 / 2, -241 / 3, -171 / 2]]
+    for shift in (0, 1, -1):
+        wanted = [[math.floor(mean / 2.0**shift + 0.5) for mean in row] for row in exact]
+        result = both("average_pool", [data], {**window, "shift": shift})
+        assert result[0, 0].tolist() == np.clip(wanted, -128, 127).tolist()
+
+
+@pytest.mark.parametrize("kernel", [(1, 1), (2, 2), (3, 3), (2, 5), (7, 7), (9, 10)])
+def test_every_sum_of_a_window_has_its_exact_mean(kernel: tuple[int, int]) -> None:
+    """The native engine divides by a product, of few elements; of more in float64."""
+    taps = math.prod(kernel)
+    sums = np.arange(-128 * taps, 127 * taps + 1)
+    low, above = sums // taps, sums % taps
+    windows = low[:, None] + (np.arange(taps) < above[:, None])
+    data = windows.reshape(-1, *kernel).transpose(1, 0, 2).reshape(1, 1, kernel[0], -1).astype(np.int8)
+    window = {"kernel": kernel, "strides": kernel, "pads": [0] * 4, "clip": [-128, 127]}
+    for divisor, shift, offset in ((0, 0, 0), (0, -3, 100), (0, 2, -5), (taps | 1, 0, 0), (taps | 1, -1, 3), (1, 4, 0)):
+        attributes = {**window, "divisor": divisor, "shift": shift, "offset": offset}
+        numerators, denominator = sums << max(-shift, 0), (divisor or taps) << max(shift, 0)
+        wanted = np.clip((2 * numerators + denominator) // (2 * denominator) + offset, -128, 127)
+        assert both("average_pool", [data], attributes).reshape(-1).tolist() == wanted.tolist()
+        packed = np.repeat(data[..., None, None], 16, axis=-1)
+        assert assert_native_equals_numpy("average_pool", [packed], attributes)
+
+
+@pytest.mark.parametrize(
+    ("shape", "kernel", "strides", "pads"),
+    [
+        ((1, 2, 4, 300, 1, 16), [3, 3], [1, 1], [1, 1, 1, 1]),
+        ((1, 1, 5, 290, 2, 16), [2, 3], [2, 2], [1, 0, 1, 1]),
+        ((1, 1, 20, 20, 1, 16), [17, 17], [1, 1], [8, 8, 8, 8]),
+        ((1, 1, 2, 300, 1, 16), [1, 300], [1, 1], [0, 4, 0, 4]),
+        ((1, 1, 3, 5, 1, 256), [3, 3], [1, 1], [1, 1, 1, 1]),
+        ((1, 3, 5, 6, 1, 8), [3, 3], [1, 1], [1, 1, 1, 1]),
+        ((1, 1, 1, 9, 1, 16), [3, 3], [1, 4], [2, 2, 2, 2]),
+    ],
+)
+@pytest.mark.parametrize("divisor", [0, 1, 9])
+def test_averages_of_wide_rows_and_large_windows_in_vtas_layout_agree(
+    shape: tuple[int, ...], kernel: list[int], strides: list[int], pads: list[int], divisor: int
+) -> None:
+    window = {"kernel": kernel, "strides": strides, "pads": pads}
+    for extreme in (int8(np.random.default_rng(1), *shape), np.full(shape, -128, np.int8)):
+        attributes = {**window, "divisor": divisor, "shift": 0 if divisor != 1 else 3, "clip": [-128, 127]}
+        assert assert_native_equals_numpy("average_pool", [extreme], attributes)
 
 
 def test_a_mean_is_the_exact_mean_rounded_half_up() -> None:

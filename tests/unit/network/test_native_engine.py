@@ -502,6 +502,10 @@ packed_cases = [
     ("global_average_pool", [], {"divisor": 5, "shift": -3, "clip": [-100, 127], "offset": -1000}),
     ("average_pool", [], {"kernel": [2, 2], "strides": [2, 2], "pads": [0] * 4, "divisor": 1, "shift": 1,
                           "clip": [-128, 127], "offset": 93}),
+    ("average_pool", [], {"kernel": [3, 3], "strides": [1, 1], "pads": [1] * 4, "divisor": 0, "shift": -1,
+                          "clip": [-100, 127]}),
+    ("average_pool", [], {"kernel": [2, 2], "strides": [2, 2], "pads": [0, 1, 1, 1], "divisor": 0, "shift": 0,
+                          "clip": [-128, 127], "offset": -7}),
 ]  # fmt: skip
 
 
