@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.onnx_graph import OnnxNode
-from hilt.network.onnx_means import MEANS, has_whole_windows
+from hilt.network.onnx_means import MEANS, counts_alike, has_whole_windows
 from hilt.network.onnx_resize import interpolation_of, repeats_of
 from hilt.network.qdq_view import QdqView, Quantised, mean_offset_steps, offset_steps
 from hilt_runtime.operators_window import pads_of, transposed_pads
@@ -320,9 +320,12 @@ class LayerMatcher:
         if attributes is None:
             return None
         count = math.prod(attributes.get("kernel", shape[2:]))
-        if attributes and self._sees_all(node, attributes["pads"], attributes["kernel"]):
+        sees_all = bool(attributes) and self._sees_all(node, attributes["pads"], attributes["kernel"])
+        if not counts_alike(node):
+            count = math.prod(shape[2:]) if sees_all else 0
+        if sees_all:
             attributes = {}
-        twos = (count & -count).bit_length() - 1
+        twos = (count & -count).bit_length() - 1 if count else 0
         shift = twos + leaf.exponent - exponent
         if not -_LARGEST_MEAN_SHIFT <= shift <= _LARGEST_SHIFT:
             return None
@@ -331,10 +334,8 @@ class LayerMatcher:
         return IntegerNode(op, node.name, [leaf.name], attributes, [node.name, *chain.source])
 
     def _whole_windows(self, node: OnnxNode) -> dict[str, Any] | None:
-        """Return the attributes of an AveragePool whose windows all have the same divisor; None for others."""
-        if not has_whole_windows(self._graph, node):
-            return None
-        return self._pool(node) | {"pads": list(node.attributes.get("pads", [0, 0, 0, 0]))}
+        """Return the attributes of an AveragePool whose windows are all whole; None for others."""
+        return self._pool(node) if has_whole_windows(self._graph, node) else None
 
     def _sees_all(self, node: OnnxNode, pads: list[int], kernel: list[int]) -> bool:
         """Tell whether a pool has one window, which holds the whole image."""

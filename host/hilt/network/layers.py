@@ -238,6 +238,8 @@ def _added(front: int, to_data: bool, accelerator: Accelerator) -> dict[str, NDA
 def _average_pool(graph: Graph, node: Node, accelerator: Accelerator) -> VtaLayer | TiledLayer:
     """Return a pooling; a convolution of ones where a row of its windows does not fit on chip."""
     attributes = node.attributes
+    if not attributes["divisor"]:
+        raise NotOnVtaError("its padding does not count, and VTA divides all its sums alike")
     if int(attributes["divisor"]) != 1:
         raise NotOnVtaError("its window is no power of two, and VTA divides by powers of two only")
     if _single(node, "shift") < 0:

@@ -71,7 +71,7 @@ def means_by_weights(graph: OnnxGraph) -> None:
     """
     consumers = graph.consumers()
     for node in graph.nodes:
-        if node.op != "AveragePool" or node.domain or not has_whole_windows(graph, node):
+        if node.op != "AveragePool" or node.domain or not has_whole_windows(graph, node) or not counts_alike(node):
             continue
         taps = math.prod(node.attributes["kernel_shape"])
         if not taps & (taps - 1) or not _layers_behind(graph, node.outputs[0], consumers):
@@ -84,16 +84,23 @@ def means_by_weights(graph: OnnxGraph) -> None:
 
 
 def has_whole_windows(graph: OnnxGraph, node: OnnxNode) -> bool:
-    """Tell whether an AveragePool's windows lie within the padded images, without gaps, and count alike."""
+    """Tell whether a pool's windows are of images, without gaps, and lie within the padded ones."""
     attributes, shape, result = node.attributes, graph.shape(node.inputs[0]), graph.shape(node.outputs[0])
     pads, strides = attributes.get("pads", [0] * 4), attributes.get("strides", [1, 1])
-    alike = max(pads) == 0 or bool(attributes.get("count_include_pad", 0))
     plain = attributes.get("auto_pad", "NOTSET") == "NOTSET" and max(attributes.get("dilations", [1])) == 1
-    if len(shape) != 4 or not alike or not plain:
+    if len(shape) != 4 or not plain:
         return False
     steps = zip(result[2:], strides, attributes["kernel_shape"], strict=True)
     reach = [(count - 1) * stride + taps for count, stride, taps in steps]
     return all(reach[axis] <= shape[2 + axis] + pads[axis] + pads[2 + axis] for axis in (0, 1))
+
+
+def counts_alike(pool: OnnxNode) -> bool:
+    """Tell whether an average divides the sums of all its windows by the same number: padding counts, if there is any.
+
+    It does not see a pool with ceil_mode, which `write_ceilings_as_pads` rewrites, or auto_pad.
+    """
+    return not any(pool.attributes.get("pads", ())) or bool(pool.attributes.get("count_include_pad", 0))
 
 
 def _window(graph: OnnxGraph, node: OnnxNode) -> tuple[int, ...] | None:

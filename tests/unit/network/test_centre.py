@@ -356,6 +356,16 @@ def test_no_constant_is_taken_off_what_a_mean_pads() -> None:
     assert not shifts["r"].taken.any()
 
 
+def test_a_mean_that_leaves_its_padding_out_lacks_the_whole_constant() -> None:
+    padded = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+    graph, _, shifts, made = parts(network(("Relu", ["s"], "r"), ("AveragePool", ["r"], "t", padded), LAST))
+    assert shifts["r"].taken > 0 and made is not None
+    np.testing.assert_allclose(shifts["t"].taken, shifts["r"].taken + shifts["t"].own)
+    (feeds,) = images(1, 7)
+    wanted, given = Runner(graph, ["y"]).run(feeds)["y"], Runner(made, ["y"]).run(feeds)["y"]
+    np.testing.assert_allclose(given, wanted, rtol=1e-4, atol=1e-5)
+
+
 def test_joined_tensors_that_are_shuffled_have_one_constant() -> None:
     _, _, shifts, _ = parts(NETWORKS["shuffled"])
     assert {float(shifts[name].taken) for name in "rijpqt"} == {float(shifts["r"].taken)}

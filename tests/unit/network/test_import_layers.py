@@ -179,6 +179,14 @@ INTEGER: dict[str, tuple[str, Case]] = {
         "average_pool",
         Case("AveragePool", {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "count_include_pad": 1}, result=4),
     ),
+    "windows that count no padding": (
+        "average_pool",
+        Case("AveragePool", {"kernel_shape": [3, 2], "pads": [1, 1, 1, 0], "strides": [2, 1]}, result=4),
+    ),
+    "one window that counts no padding": (
+        "global_average_pool",
+        Case("AveragePool", {"kernel_shape": [9, 10], "pads": [1, 1, 0, 1]}, result=5),
+    ),
     "mean, with a number added behind": (
         "global_average_pool",
         Case("GlobalAveragePool", result=6, behind=(("Add", (0.515625,)), ("Relu", ()))),
@@ -225,7 +233,6 @@ FLOAT: dict[str, Case] = {
     "product with too many steps added": Case("Mul", data=GATED, added=17.0),
     "product with a part of a step added behind": Case("Mul", data=GATED, behind=(("Add", (0.125,)),)),
     "mean with a part of a step added behind": Case("GlobalAveragePool", result=7, behind=(("Add", (2.0**-8,)),)),
-    "windows that count no padding": Case("AveragePool", {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),
     "windows with gaps": Case("AveragePool", {"kernel_shape": [2, 2], "dilations": [2, 2]}, opset=19),
     "windows of one axis": Case("GlobalAveragePool", data=(((1, 9, 8), 4),)),
 }

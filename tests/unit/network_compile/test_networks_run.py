@@ -155,6 +155,15 @@ def test_a_mean_whose_row_does_not_fit_on_chip_is_a_convolution_of_ones() -> Non
 
 
 @pytest.mark.parametrize("parameters", [PYNQ, SMALL])
+def test_a_mean_without_its_padding_is_computed_where_its_data_lies(parameters: str) -> None:
+    builder = Builder((1, 40, 9, 7))
+    attributes = {"kernel": [3, 3], "strides": [1, 1], "pads": [1] * 4, "divisor": 0, "shift": 0, "clip": [-128, 127]}
+    pooled = builder.add_node("pool", "average_pool", [builder.conv("x", 40, 1)], (1, 40, 9, 7), attributes)
+    graph = builder.graph(builder.conv(pooled, 8, 1))
+    assert verified(graph, builder.input(), parameters) == ["conv0", "conv2"]
+
+
+@pytest.mark.parametrize("parameters", [PYNQ, SMALL])
 @pytest.mark.parametrize(
     ("size", "factors"), [((5, 7), (2, 2)), ((1, 9), (3, 1)), ((4, 1), (1, 4)), ((20, 20), (2, 2))]
 )

@@ -227,6 +227,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any], dict[str, tuple[int, ...]], dict[s
     "its operands have shapes .2, 20, 8, 6. and .2, 20, 1, 6.": ("multiply", {}, {"x": X, "w": ROW, "y": X}, {}),
     "its operands have shapes .2, 20, 8, 6. and .2, 20.;": ("multiply", {}, {"x": X, "w": (2, 20), "y": X}, {}),
     "its window is no power of two": ("average_pool", {**MEAN, "divisor": 3}, {"x": X, "y": Y}, {}),
+    "its padding does not count": ("average_pool", {**MEAN, "divisor": 0}, {"x": X, "y": Y}, {}),
     "its result has finer steps": ("average_pool", {**MEAN, "shift": [-1]}, {"x": X, "y": Y}, {}),
     "has its own element in the padding": ("max_pool", {**MEAN, "pads": [3, 0, 0, 0]}, {"x": X, "y": POOLED}, {}),
     "a window of it has its own element": ("max_pool", {**MEAN, "pads": [0, 0, 2, 0]}, {"x": X, "y": POOLED}, {}),

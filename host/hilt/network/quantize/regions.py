@@ -10,7 +10,7 @@ import numpy as np
 
 from hilt.network.elementwise import root_of
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode
-from hilt.network.onnx_means import MEANS
+from hilt.network.onnx_means import MEANS, has_whole_windows
 from hilt.network.onnx_resize import interpolation_of
 from hilt.network.quantize.powers import find_powers
 from hilt.network.quantize.tabled import find_tabled
@@ -226,22 +226,10 @@ class _Finder:
         )
 
     def _plain_pool(self, node: OnnxNode) -> bool:
-        """Tell whether a pool's windows are all whole and count alike."""
-        attributes = node.attributes
+        """Tell whether a pool is of images, and its windows are all whole."""
         if node.op == "GlobalMaxPool":
             return len(self._graph.shape(node.inputs[0])) == 4
-        if node.op not in ("MaxPool", "AveragePool"):
-            return True
-        if len(attributes.get("kernel_shape", ())) != 2 or max(attributes.get("dilations", [1, 1])) > 1:
-            return False
-        padded = max(attributes.get("pads", [0])) > 0
-        if attributes.get("ceil_mode", 0):
-            for axis in (0, 1):
-                size = self._graph.shape(node.inputs[0])[2 + axis]
-                size += attributes["pads"][axis] + attributes["pads"][2 + axis] - attributes["kernel_shape"][axis]
-                if size % attributes["strides"][axis]:
-                    return False
-        return node.op == "MaxPool" or not padded or bool(attributes.get("count_include_pad", 0))
+        return node.op not in ("MaxPool", "AveragePool") or has_whole_windows(self._graph, node)
 
     def _needed_tensors(self) -> set[str]:
         """Return the tensors that a layer depends on through operators on int8."""

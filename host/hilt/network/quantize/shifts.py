@@ -224,13 +224,13 @@ class _Chooser:
 
     def _share(self, pool: OnnxNode) -> float:
         """Return the mean that an average makes of ones, 0 if it is not the same everywhere."""
-        padded = any(pool.attributes.get("pads", ()))
-        if not padded:
+        if not pool.attributes.get("count_include_pad", 0):
+            return 1.0
+        if not any(pool.attributes.get("pads", ())):
             return 0.0 if pool.attributes.get("ceil_mode", 0) else 1.0
         image, kernel = self._graph.shape(pool.inputs[0])[2:], pool.attributes["kernel_shape"]
         pads = np.add(*np.split(np.array(pool.attributes["pads"]), 2))
-        whole = np.array_equal(image + pads, kernel) and pool.attributes.get("count_include_pad", 0)
-        return float(np.prod(image) / np.prod(kernel)) if whole else 0.0
+        return float(np.prod(image) / np.prod(kernel)) if np.array_equal(image + pads, kernel) else 0.0
 
     def _let_by_move(self, reader: OnnxNode, further: int) -> int:
         """Return how much a moving operator allows if its readers allow so much."""
