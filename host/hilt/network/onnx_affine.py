@@ -13,7 +13,7 @@ from hilt.network.onnx_graph import OnnxGraph, OnnxNode
 _LAYERS = {"Conv": 0, "ConvTranspose": 1, "Gemm": 0}
 """Operators by the axis of their weights on which the output channels lie (a Gemm's weights are (N, K) by then)."""
 
-_LEAST_CHANNELS = 8
+LEAST_CHANNELS = 8
 """Channels of an image with which a depthwise convolution is worth it; fewer are an input's colours."""
 
 
@@ -72,7 +72,7 @@ def _of_image(
 ) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """Return factor and term of a norm or product of an image of many channels that `maker` makes; None of others."""
     shape = graph.shape(node.outputs[0])
-    if len(shape) != 4 or shape[1] < _LEAST_CHANNELS or maker.outputs[0] not in node.inputs:
+    if len(shape) != 4 or shape[1] < LEAST_CHANNELS or maker.outputs[0] not in node.inputs:
         return None
     if graph.shape(maker.outputs[0]) != shape:
         return None

@@ -22,6 +22,7 @@ from hilt.network.onnx_graph import OnnxGraph, OnnxNode, infer_shapes, new_const
 from hilt.network.onnx_idle_taps import without_idle_taps
 from hilt.network.onnx_layouts import cancel_layouts
 from hilt.network.onnx_look_up import fold_into_tables, look_up_one_hot
+from hilt.network.onnx_mean_mixes import write_mean_mixes
 from hilt.network.onnx_means import means_by_powers, means_by_weights, pool_means
 from hilt.network.onnx_meeting_turns import cancel_meeting_turns
 from hilt.network.onnx_phases import filter_by_phases
@@ -118,6 +119,7 @@ def _rearrange(graph: OnnxGraph) -> None:
     fold_into_tables(graph)
     fold_affine(graph)
     clip_hard_sigmoids(graph)
+    write_mean_mixes(graph)
     write_norms_as_layers(graph)
     _sums_of_squares(graph)
     cancel_meeting_turns(graph)

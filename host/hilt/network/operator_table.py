@@ -45,7 +45,7 @@ VTA: Mapping[str, str] = {
     "Slice": "as Concat",
     "STFT": "of a real signal, constant window: a convolution with its waves",
     "Split": "as Concat",
-    "Sub": "of a constant: goes into the layer before it",
+    "Sub": "of a constant: goes into the layer before it; an image and its means over windows: convolutions of 1 x 1",
     "Tile": "of pixels: as Resize",
 }
 """The operators that VTA computes, with the form in which it does; in others the processor does."""
