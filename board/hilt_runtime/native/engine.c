@@ -14,7 +14,7 @@ static const struct {
     {fixed_kernels, &fixed_kernel_count},       {border_kernels, &border_kernel_count},
     {softmax_kernels, &softmax_kernel_count},   {look_up_kernels, &look_up_kernel_count},
     {norm_kernels, &norm_kernel_count},         {integer_norm_kernels, &integer_norm_kernel_count},
-    {interpolate_kernels, &interpolate_kernel_count},
+    {interpolate_kernels, &interpolate_kernel_count}, {pool_kernels, &pool_kernel_count},
 };
 #define TABLES (sizeof tables / sizeof tables[0])
 

@@ -50,10 +50,10 @@ typedef struct {
 // The order is that of KERNELS in steps.py.
 extern const kernel_t move_kernels[], integer_kernels[], float_kernels[], recurrent_kernels[], fixed_kernels[],
     border_kernels[], softmax_kernels[], look_up_kernels[], norm_kernels[], integer_norm_kernels[],
-    interpolate_kernels[];
+    interpolate_kernels[], pool_kernels[];
 extern const int move_kernel_count, integer_kernel_count, float_kernel_count, recurrent_kernel_count,
     fixed_kernel_count, border_kernel_count, softmax_kernel_count, look_up_kernel_count, norm_kernel_count,
-    integer_norm_kernel_count, interpolate_kernel_count;
+    integer_norm_kernel_count, interpolate_kernel_count, pool_kernel_count;
 
 // Quantises floats; `exact`: the scale is a power of two from 2^-100 to 2^100.
 void quantize_line(const float *x, int8_t *y, ptrdiff_t count, float scale, float inverse, int exact);

@@ -25,8 +25,8 @@ SENT = "libhilt-{}.so"
 """The library that is sent with the runtime, for a processor of MACHINES."""
 SOURCES = (
     *("engine.c", "threads.c", "device.c", "move.c", "integer.c", "float.c", "recurrent.c"),
-    *("fixed_matmul.c", "border.c", "softmax.c", "look_up.c", "norm.c", "integer_norm.c", "interpolate.c"),
-    *("engine.h", "fixed_point.h", "functions.h", "lines.h", "products.h", "sums.h", "vector.h", "vfp.h"),
+    *("fixed_matmul.c", "border.c", "softmax.c", "look_up.c", "norm.c", "integer_norm.c", "interpolate.c", "pool.c"),
+    *("engine.h", "fixed_point.h", "functions.h", "integer.h", "lines.h", "products.h", "sums.h", "vector.h", "vfp.h"),
 )
 FLAGS = (
     *("-std=gnu11", "-O3", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden", "-fwrapv", "-s"),

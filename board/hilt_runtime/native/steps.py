@@ -12,7 +12,7 @@ from hilt_runtime.native.split import split
 KERNELS = (
     *("copy", "fill", "take", "pack", "unpack", "fold", "where", "widen", "clip_wide"),
     *("add", "multiply"),
-    *("max_pool", "average_pool", "global_average_pool", "conv2d", "dense", "pool_packed"),
+    *("conv2d", "dense"),
     *("unary", "binary", "reduce", "matmul", "conv", "pool", "blend", "argmax", "counted_sum"),
     *("lstm", "gru", "rnn", "product_int8", "fixed_matmul"),
     *("table_float", "quantize", "dequantize"),
@@ -20,6 +20,7 @@ KERNELS = (
     *("table", "pixel_table", "prelu"),
     *("norm", "channel_sums", "group_means", "pixel_means", "normalize"),
     "interpolate",
+    *("max_pool", "average_pool", "global_average_pool", "pool_packed"),
 )
 """The kernels in the order of the tables in C; a step's number is its kernel's place plus 1, and 0 is Python's."""
 BUFFERS, NUMBERS, FLOATS, AXES = 8, 40, 4, 6

@@ -319,10 +319,8 @@ class LayerMatcher:
         attributes = self._whole_windows(node) if node.op == "AveragePool" else {}
         if attributes is None:
             return None
-        count = math.prod(attributes.get("kernel", shape[2:]))
         sees_all = bool(attributes) and self._sees_all(node, attributes["pads"], attributes["kernel"])
-        if not counts_alike(node):
-            count = math.prod(shape[2:]) if sees_all else 0
+        count = self._elements(node, attributes, sees_all=sees_all)
         if sees_all:
             attributes = {}
         twos = (count & -count).bit_length() - 1 if count else 0
@@ -332,6 +330,12 @@ class LayerMatcher:
         attributes |= {"divisor": count >> twos, "shift": shift, "clip": chain.bounds(exponent)}
         op = "average_pool" if "kernel" in attributes else "global_average_pool"
         return IntegerNode(op, node.name, [leaf.name], attributes, [node.name, *chain.source])
+
+    def _elements(self, node: OnnxNode, pool: Mapping[str, Any], *, sees_all: bool) -> int:
+        """Return the elements by which an average divides its sums; 0: those of the data, in each window others."""
+        if counts_alike(node):
+            return math.prod(pool.get("kernel", self._graph.shape(node.inputs[0])[2:]))
+        return math.prod(self._graph.shape(node.inputs[0])[2:]) if sees_all else 0
 
     def _whole_windows(self, node: OnnxNode) -> dict[str, Any] | None:
         """Return the attributes of an AveragePool whose windows are all whole; None for others."""
