@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.elementwise import UNARY
 from hilt.network.kernels import spread
-from hilt.network.onnx_graph import OnnxGraph, OnnxNode, reshape_node, slice_node
+from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant, reshape_node, slice_node
 from hilt_runtime.operators_window import transposed_pads
+
+_WHOLE_BLOCK = 32
+"""Channels of the widest accelerators' blocks that hilt ships, a multiple of the others'."""
 
 
 def lower_transposed(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
@@ -31,25 +35,64 @@ def lower_transposed(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
     plain = _turned(weights, groups)
     if list(strides) == [1, 1]:
         return _unstrided(graph, node, plain, pads, groups)
-    return _sub_pixel(graph, node, plain, (strides[0], strides[1]), pads, groups)
+    apart = _apart(graph, node, plain, strides[0], pads) if groups == 1 and strides[0] == strides[1] else None
+    return apart or _sub_pixel(graph, node, plain, (strides[0], strides[1]), pads, groups)
 
 
 def activate_before_shuffle(graph: OnnxGraph) -> None:
-    """Move each activation behind a DepthToSpace in front of it: it joins the layer, or is a table of its int8."""
+    """Move each activation behind a DepthToSpace, and a crop, in front of them: it joins the layer, or is a table."""
     producers, consumers = graph.producers(), graph.consumers()
+
+    def maker(node: OnnxNode, op: str) -> OnnxNode | None:
+        """Return the operator whose result a node alone reads."""
+        found = producers.get(node.inputs[0])
+        alone = len(consumers.get(node.inputs[0], [])) == 1 and node.inputs[0] not in graph.outputs
+        return found if found is not None and alone and found.op == op and not found.domain else None
+
     for node in graph.nodes:
-        shuffle = producers.get(node.inputs[0]) if node.op in UNARY and not node.domain else None
-        if shuffle is None or shuffle.op != "DepthToSpace" or shuffle.domain:
+        if node.op not in UNARY or node.domain:
             continue
-        if len(consumers.get(shuffle.outputs[0], [])) > 1 or shuffle.outputs[0] in graph.outputs:
-            continue
-        source, between, result = shuffle.inputs[0], shuffle.outputs[0], node.outputs[0]
-        graph.shapes[between] = graph.shape(source)
-        shuffle.op, node.op = node.op, shuffle.op
-        shuffle.name, node.name = node.name, shuffle.name
-        shuffle.attributes, node.attributes = node.attributes, shuffle.attributes
-        shuffle.inputs, node.inputs = [source, *node.inputs[1:]], [between]
-        producers[between], producers[result] = shuffle, node
+        activation, crop = node, maker(node, "Slice")
+        if crop is not None and maker(crop, "DepthToSpace") is not None:
+            _exchange(graph, crop, node, producers)
+            activation = crop
+        shuffle = maker(activation, "DepthToSpace")
+        if shuffle is not None:
+            _exchange(graph, shuffle, activation, producers)
+            _activate_phases(graph, shuffle, producers.get(shuffle.inputs[0]))
+
+
+def _exchange(graph: OnnxGraph, move: OnnxNode, activation: OnnxNode, producers: dict[str, OnnxNode]) -> None:
+    """Let an activation be computed in front of a move, which takes its place; each node becomes the other."""
+    source, between, result = move.inputs[0], move.outputs[0], activation.outputs[0]
+    graph.shapes[between] = graph.shape(source)
+    further = move.inputs[1:], activation.inputs[1:]
+    move.op, activation.op = activation.op, move.op
+    move.name, activation.name = activation.name, move.name
+    move.attributes, activation.attributes = activation.attributes, move.attributes
+    move.inputs, activation.inputs = [source, *further[1]], [between, *further[0]]
+    producers[between], producers[result] = move, activation
+
+
+def _activate_phases(graph: OnnxGraph, activation: OnnxNode, join: OnnxNode | None) -> None:
+    """Activate the phases that a join alone has made of convolutions in front of it: each joins its layer."""
+    if join is None or join.op != "Concat" or not _joins_layers(graph, join):
+        return
+    made = []
+    for place, name in enumerate(join.inputs, start=1):
+        result = graph.unique(f"{activation.name}.phase{place}")
+        graph.shapes[result], graph.dtypes[result] = graph.shape(name), "float32"
+        made.append(OnnxNode(result, activation.op, [name, *activation.inputs[1:]], [result], activation.attributes))
+    join.inputs, join.outputs = [node.outputs[0] for node in made], activation.outputs
+    graph.nodes[graph.nodes.index(join) : graph.nodes.index(join)] = made
+    graph.nodes.remove(activation)
+
+
+def _joins_layers(graph: OnnxGraph, join: OnnxNode) -> bool:
+    """Tell whether convolutions make all that a node joins, for one reader."""
+    layers = {name for node in graph.nodes for name in node.outputs if node.op == "Conv"}
+    alone = len(graph.consumers()[join.outputs[0]]) == 1 and join.outputs[0] not in graph.outputs
+    return alone and layers.issuperset(join.inputs)
 
 
 def _turned(weights: NDArray[Any], groups: int) -> NDArray[Any]:
@@ -130,6 +173,71 @@ def _sub_pixel(
     if not whole:
         nodes.append(slice_node(graph, f"{node.name}.crop", shuffled, result, {2: cut[0], 3: cut[1]}))
     return nodes
+
+
+class _Taps(NamedTuple):
+    """What one phase of an axis reads: the first of its taps, how many, and the padding of its convolution."""
+
+    first: int
+    taken: int
+    before: int
+    behind: int
+
+
+def _apart(
+    graph: OnnxGraph, node: OnnxNode, weights: NDArray[Any], stride: int, pads: list[int]
+) -> list[OnnxNode] | None:
+    """Return a convolution for each phase, with the taps and the padding that it alone needs: nothing is cropped.
+
+    Their results are joined by whole blocks of channels, in place; None of others, and where nothing is to be cropped.
+    """
+    images, _, *image = graph.shape(node.inputs[0])
+    wanted = graph.shape(node.outputs[0])[2:]
+    sizes = zip(pads[:2], weights.shape[2:], image, wanted, strict=True)
+    rows, columns = (_phases_of(pad, stride, kernel, size, made) for pad, kernel, size, made in sizes)
+    cropped = any(pads) or [size * stride for size in image] != list(wanted)
+    if len(weights) % _WHOLE_BLOCK or not (cropped and rows and columns):
+        return None
+    joined, small = graph.unique(f"{node.name}.phases"), [length // stride for length in wanted]
+    graph.shapes[joined], graph.dtypes[joined] = (images, len(weights) * stride**2, *small), "float32"
+    layers: list[OnnxNode] = []
+    for taps in product(rows, columns):
+        name = f"{node.name}.phase{len(layers) + 1}" if layers else node.name
+        layers.append(_phase(graph, node, name, weights, stride, taps))
+        graph.shapes[layers[-1].outputs[0]] = (images, len(weights), *small)
+    join = OnnxNode(f"{node.name}.join", "Concat", [layer.outputs[0] for layer in layers], [joined], {"axis": 1})
+    return [*layers, join, *_shuffle(graph, node.name, joined, node.outputs[0], (stride, stride), "DCR")]
+
+
+def _phase(
+    graph: OnnxGraph, node: OnnxNode, name: str, weights: NDArray[Any], stride: int, taps: tuple[_Taps, _Taps]
+) -> OnnxNode:
+    """Return the convolution of one phase, with every `stride`-th tap of the turned weights."""
+    rows, columns = taps
+    unturned = weights[:, :, ::-1, ::-1][:, :, rows.first :: stride, columns.first :: stride]
+    kernel = np.ascontiguousarray(unturned[:, :, ::-1, ::-1])
+    inputs = [node.inputs[0], new_constant(graph, f"{name}.weight", kernel), *node.inputs[2:]]
+    made = graph.unique(f"{name}.phase")
+    graph.dtypes[made] = "float32"
+    return _convolution(name, inputs, made, kernel, [rows.before, columns.before, rows.behind, columns.behind], 1)
+
+
+def _phases_of(pad: int, stride: int, kernel: int, image: int, wanted: int) -> list[_Taps]:
+    """Return what each phase of an axis reads; nothing if one reads nothing, or other inputs than of its own length."""
+    found = [_taps(phase, pad, stride, kernel, image, wanted // stride) for phase in range(stride)]
+    plain = wanted % stride == 0 and all(min(taps.taken - 1, taps.before, taps.behind) >= 0 for taps in found)
+    return found if plain else []
+
+
+def _taps(phase: int, pad: int, stride: int, kernel: int, image: int, wanted: int) -> _Taps:
+    """Return what the outputs y * stride + phase of an axis read, y from 0 to `wanted` - 1.
+
+    Before cropping they are (y + shift) * stride + first: their inputs are y + shift - count + 1 to y + shift.
+    """
+    shift, first = divmod(phase + pad, stride)
+    count = -(-(kernel - first) // stride)
+    before = count - 1 - shift
+    return _Taps(first, count, before, wanted - image - before + count - 1)
 
 
 def _phases(weights: NDArray[Any], strides: tuple[int, int], mode: str) -> NDArray[Any]:
