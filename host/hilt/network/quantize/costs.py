@@ -77,9 +77,13 @@ class Costs:
         return sorted(self.layers, key=lambda layer: -layer.added)[:_NAMED]
 
     def warnings(self) -> list[str]:
-        """Return a line for each output that lost much, with the next step."""
+        """Return a line if the samples fitted the scales, and one for each output that lost much, with what to do."""
         worst = [layer.name for layer in self.worst_layers()]
-        return [
+        fitted = (
+            "warning: the decibels are of samples that fitted the scales, and others lose more: calibrate with eight "
+            "samples or more, of which some are held out"
+        )
+        return [fitted] * (not self.unseen) + [
             f"warning: output {output.name} is only {output.decibels:.1f} dB above its error; most of it comes from "
             f"{', '.join(worst)}: keep layers in float (--min-db 20, or --float {worst[0]}), calibrate with more "
             "samples, or try --channel-block 16"

@@ -110,7 +110,7 @@ def fit(
         samples: The calibration data by its use.
         channel_block: Output channels that share a weight scale; 0 for one scale a layer; None for blocks where the
             network has few decibels else.
-        search: Improve the scales by their effect at the end of the int8 part.
+        search: Improve the scales by their effect at the end of the int8 part, if samples are held out to decide.
         kept: Nodes that stay in float.
         least_decibels: Keep as few further layers in float as bring each output to so many; None for no further ones.
         borders: Centre the inputs of padded convolutions; None does so where the network has few decibels else.
@@ -120,7 +120,7 @@ def fit(
         CalibrationError: The data cannot be computed.
     """
     advance, starts = _Rounds(counting("quantising", "steps")), counting("fitting scales", "starts")
-    refining = _Refining(samples, search, advance, _Rounds(counting("rounding weights", "layers")))
+    refining = _Refining(samples, search and samples.unseen, advance, _Rounds(counting("rounding weights", "layers")))
     candidates = _Candidates(graph, samples, channel_block or 0, kept, starts)
     best = refining.best_of(candidates.best())
     enough = max(_ENOUGH_DECIBELS, least_decibels or 0.0)
@@ -323,7 +323,8 @@ class _Candidates:
         The tensors to reach are the ends of an int8 part without nodes kept in float: what these read is no end.
         """
         regions = find_regions(graph, self._kept)
-        statistics = observe(graph, regions.tensors, spread(self._samples.fitted, _OBSERVED_SAMPLES))
+        fitted = spread(self._samples.fitted, _OBSERVED_SAMPLES)
+        statistics = observe(graph, regions.tensors, fitted, headroom=not self._samples.unseen)
         scales = initial_scales(graph, regions, statistics, self.channel_block)
         search = ScaleSearch(graph, regions, scales, self._samples, self.graph, self._ends, self._search)
         self._search = self._search or search

@@ -107,7 +107,7 @@ class _Judge:
         macs = sum(layer_macs(graph, layer) for layer in regions.layers) * (len(regions.layers) + 8)
         count = int(np.clip(_JUDGED_MACS / max(macs, 1), 2, _JUDGED_SAMPLES))
         self._allowed = len(regions.layers) + 8
-        self._fitted = spread(samples.fitted, _FITTED_SAMPLES)
+        self._fitted, self._headroom = spread(samples.fitted, _FITTED_SAMPLES), not samples.unseen
         few = count <= len(samples.deciding) or not samples.unseen
         self._feeds = spread(samples.deciding if few else (*samples.fitted, *samples.deciding), count)
         self._statistics: dict[str, TensorStatistics] = {}
@@ -139,5 +139,5 @@ class _Judge:
     def _observed(self, regions: Regions) -> dict[str, TensorStatistics]:
         missing = [name for name in regions.tensors if name not in self._statistics]
         if missing:
-            self._statistics.update(observe(self._graph, missing, self._fitted))
+            self._statistics.update(observe(self._graph, missing, self._fitted, headroom=self._headroom))
         return self._statistics

@@ -36,8 +36,7 @@ _SHAKEN, _MOST_COPIES, _SHAKEN_MACS = 0.01, 3, 1.5e8
 _LEAST_SPREAD = 0.1
 """Decibels of standard deviation below which a place counts no more."""
 _ERRORS = 2.0
-"""Standard errors that the mean gain of a change must exceed, since the search tries many. Of too few samples to hold
-some out, any gain counts."""
+"""Standard errors that the mean gain of a change must exceed, since the search tries many."""
 
 Floats = NDArray[np.float64]
 
@@ -181,7 +180,6 @@ class ScaleSearch:
         read = Counter(layer.node.inputs[1] for layer in regions.layers)
         self._own_weights = [layer.node.name for layer in regions.layers if read[layer.node.inputs[1]] == 1]
         """Layers whose weights no other layer reads: those that are shared keep one scale, and one place in memory."""
-        self._errors = _ERRORS if samples.unseen else 0.0
         self._names = ScaleNames.free_in(graph, scales)
         self._evaluated = 0
         self.use_constants_of(scales)
@@ -285,7 +283,7 @@ class ScaleSearch:
             return None
         reached = np.concatenate([fitted, deciding, self._measure(candidate, sets.copies)]).reshape(level.shape)
         gains = np.mean(reached - level, axis=(0, 2))
-        return reached if is_gain(gains, self._errors) else None
+        return reached if is_gain(gains) else None
 
     def _moved(self, scales: Scales, group: str, layer: str, step: int) -> Scales | None:
         """Return scales with the exponent of a group or of a layer changed; None if VTA cannot have them."""
@@ -309,9 +307,9 @@ def _gains(gains: Floats) -> bool:
     return bool(np.mean(gains) > _LEAST_GAIN and np.mean(gains, axis=0).min() >= 0)
 
 
-def is_gain(gains: Floats, errors: float = _ERRORS) -> bool:
-    """Tell whether the decibels that a change gains, sample by sample, exceed so many standard errors of their mean."""
-    return bool(np.mean(gains) > errors * np.std(gains) / np.sqrt(len(gains)))
+def is_gain(gains: Floats) -> bool:
+    """Tell whether the decibels that a change gains, sample by sample, exceed some standard errors of their mean."""
+    return bool(np.mean(gains) > _ERRORS * np.std(gains) / np.sqrt(len(gains)))
 
 
 def _places(model: OnnxGraph, ends: list[str]) -> list[list[str]]:

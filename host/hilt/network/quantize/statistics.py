@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hilt.network.calibration import CalibrationError, Feeds, Runner
 from hilt.network.onnx_graph import OnnxGraph
+from hilt.network.quantize.headroom import NO_ENDS, NO_GROWTH, Ends, find_ends, growth
 
 _VALUES_PER_TENSOR = 1 << 15
 _CLIPPED = 2.0
@@ -32,6 +33,8 @@ class TensorStatistics:
         means: The mean of each channel (the second axis), over all samples.
         lows: The least value of each channel.
         highs: The largest value of each channel.
+        growth: Factors by which values to come may exceed these, with the share of each.
+        ends: What they cannot pass.
     """
 
     largest: float
@@ -40,6 +43,20 @@ class TensorStatistics:
     means: NDArray[np.float64]
     lows: NDArray[np.float64]
     highs: NDArray[np.float64]
+    growth: tuple[tuple[float, float], ...] = NO_GROWTH
+    ends: Ends = NO_ENDS
+
+    def grown(self) -> Iterator[tuple[float, NDArray[np.float64]]]:
+        """Yield values to come by each factor of growth, with the share of each."""
+        low, high = min(self.ends[0], self.values.min(initial=0)), max(self.ends[1], self.values.max(initial=0))
+        for factor, share in self.growth:
+            yield share, np.clip(self.values.astype(np.float64) * factor, low, high)
+
+    @property
+    def reach(self) -> float:
+        """Return the largest magnitude of values to come."""
+        most = max(factor for factor, _ in self.growth)
+        return min(self.largest * most, max(self.largest, *map(abs, self.ends)))
 
     def mean(self, each: NDArray[np.float64]) -> float:
         """Return the mean of a number of each value; 0 if there are no values."""
@@ -51,8 +68,16 @@ class TensorStatistics:
         return np.maximum(-self.lows, self.highs)
 
 
-def observe(graph: OnnxGraph, tensors: Sequence[str], samples: Sequence[Feeds]) -> dict[str, TensorStatistics]:
+def observe(
+    graph: OnnxGraph, tensors: Sequence[str], samples: Sequence[Feeds], *, headroom: bool = False
+) -> dict[str, TensorStatistics]:
     """Return the statistics of tensors over samples.
+
+    Args:
+        graph: A canonical float graph.
+        tensors: The tensors.
+        samples: Some.
+        headroom: Reckon with larger values to come: no other samples tell of these.
 
     Raises:
         CalibrationError: A tensor takes NaN or infinity.
@@ -68,7 +93,14 @@ def observe(graph: OnnxGraph, tensors: Sequence[str], samples: Sequence[Feeds]) 
                     "look at the weights in front of it and at the data's range"
                 )
             seen[name].append(_of_sample(array, share))
-    return {name: _together(parts) for name, parts in seen.items()}
+    found = {name: _together(parts) for name, parts in seen.items()}
+    if not headroom:
+        return found
+    ends = find_ends(graph, tensors, samples)
+    return {
+        name: replace(each, growth=growth([part.largest for part in seen[name]]), ends=ends[name])
+        for name, each in found.items()
+    }
 
 
 def _of_sample(array: NDArray[Any], share: int) -> TensorStatistics:
@@ -117,7 +149,7 @@ def exponent_without_clipping(largest: float) -> int:
 
 def best_exponent(values: Sequence[TensorStatistics], clipped: float = _CLIPPED) -> int:
     """Return the k that loses least of all tensors together, each measured by its own power; see int8_error."""
-    first = exponent_without_clipping(max(part.largest for part in values))
+    first = exponent_without_clipping(max(part.reach for part in values))
     candidates = range(first, first + FARTHEST_CLIP + 1)
     return min(candidates, key=lambda k: sum(_loss(part, k, clipped) for part in values))
 
@@ -155,15 +187,19 @@ def _weight_exponent(weights: TensorStatistics) -> int:
 
 
 def _of(values: NDArray[np.float32]) -> TensorStatistics:
+    none = np.zeros(0)
     return TensorStatistics(
-        float(np.abs(values).max(initial=0)), values.reshape(-1), np.ones(values.size), *[np.zeros(0)] * 3
+        float(np.abs(values).max(initial=0)), values.reshape(-1), np.ones(values.size), none, none, none
     )
 
 
 def _loss(found: TensorStatistics, exponent: int, clipped: float) -> float:
-    """Return the power of the error of int8 with scale 2^-exponent, by that of the values."""
-    scaled = found.values.astype(np.float64) * 2.0**exponent
-    return found.mean(int8_error(scaled, clipped)) / (found.mean(scaled * scaled) + 1e-30)
+    """Return the power of the error of int8 with scale 2^-exponent by that of the values: the mean over growth."""
+    loss = 0.0
+    for share, values in found.grown():
+        scaled = values * 2.0**exponent
+        loss += share * found.mean(int8_error(scaled, clipped)) / (found.mean(scaled * scaled) + 1e-30)
+    return loss
 
 
 def int8_error(scaled: NDArray[np.float64], clipped: float = _CLIPPED) -> NDArray[np.float64]:
