@@ -108,7 +108,7 @@ def test_every_phase_is_counted_from_its_start() -> None:
     def counting(phase: str, units: str) -> Callable[[int, int], None]:
         return lambda done, count: phases.setdefault(f"{phase}, {units}", []).append((done, count))
 
-    quantise(graph, make_calibration({"input": zoo.calibration_data("resnet8", 2)}, graph), counting=counting)
+    quantise(graph, make_calibration({"input": zoo.calibration_data("resnet8", 8)}, graph), counting=counting)
     assert list(phases) == [
         "fitting scales, starts", "quantising, steps", "rounding weights, layers", "measuring the loss, samples",
         "comparing with ONNX Runtime, nodes",
