@@ -303,7 +303,8 @@ class _Candidates:
                 yield self._made(made, equalised=candidate.equalised, centred=True, bordered=borders)
 
     def _equalised(self, plain: _Start) -> Iterator[_Candidate]:
-        for rule in RULES:
+        """Yield the graph equalised by each rule; too few samples do not show where a channel's values end."""
+        for rule in RULES if self._samples.unseen else ():
             made = equalised(plain.graph, self._ends, plain.statistics, rule)
             if made is None:
                 return
