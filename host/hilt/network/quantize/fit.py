@@ -120,7 +120,7 @@ def fit(
         CalibrationError: The data cannot be computed.
     """
     advance, starts = _Rounds(counting("quantising", "steps")), counting("fitting scales", "starts")
-    refining = _Refining(samples, search and samples.unseen, advance, _Rounds(counting("rounding weights", "layers")))
+    refining = _Refining(samples, search, advance, _Rounds(counting("rounding weights", "layers")))
     candidates = _Candidates(graph, samples, channel_block or 0, kept, starts)
     best = refining.best_of(candidates.best())
     enough = max(_ENOUGH_DECIBELS, least_decibels or 0.0)
@@ -182,7 +182,7 @@ class _Refining:
         self.on_layer.begin()
         start = candidate.start
         scales = start.scales
-        if self.search:
+        if self.search and self.samples.unseen:
             scales = start.search.improve(scales, self.on_step)
             if scales.biases:
                 scales.biases = corrected_biases(start.graph, start.regions, scales, start.statistics)
@@ -271,7 +271,7 @@ class _Candidates:
         """
         plain = self._made(self.graph)
         factored = with_free_factors(self.graph, plain.start.regions, plain.start.statistics)
-        if factored is not None:
+        if factored is not None and self._samples.unseen:
             free = self._made(factored)
             plain = free if free.decibels > plain.decibels - _FACTOR_LOSS else plain
         equalised = best_starts(self._equalised(plain.start), self._refined)
