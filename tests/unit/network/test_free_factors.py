@@ -83,6 +83,21 @@ def steps_of(data: Array, factor: float, scale: float) -> Array:
     return (made * np.float32(scale / factor)).astype(np.float32)
 
 
+def test_a_product_of_an_input_is_not_shifted_by_a_pass_of_its_own() -> None:
+    """Layers without pads let a constant be taken off their data: of an input it would be a table."""
+    nodes = [
+        helper.make_node("Gemm", ["x", "w"], ["h"], transB=1),
+        helper.make_node("Relu", ["h"], ["r"]),
+        helper.make_node("Gemm", ["r", "v"], ["y"], transB=1),
+    ]
+    model = model_of(nodes, {"x": (1, 24)}, {"w": weights(32, 24), "v": weights(32, 32, seed=2)})
+    random = np.random.default_rng(4)
+    data = tuple({"x": random.uniform(0, 1.3, (1, 24)).astype(np.float32)} for _ in range(24))
+    first, second, *_ = quantise(canonical(model), Calibration(data), search=False).graph.nodes
+    assert (first.op, second.op) == ("quantize", "dense")
+    assert first.attributes["factor"] == pytest.approx(127 / 64 / 1.3, rel=0.03)
+
+
 def silu() -> Any:
     nodes = [convolution("x", "w", "h"), *SILU, convolution("t", "v", "i"), *TAIL]
     constants = {"w": weights(8, 4, 3, 3), "v": weights(8, 8, 3, 3, seed=2), **TAIL_WEIGHTS}

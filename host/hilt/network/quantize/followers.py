@@ -11,12 +11,12 @@ from hilt.network.quantize.regions import Regions
 
 
 def expression_roots(graph: OnnxGraph, tensors: Collection[str], made: Collection[str]) -> dict[str, str]:
-    """Return for each result that no layer makes the int8 tensor that it is a function of."""
+    """Return for each result that no layer makes the tensor that it is a function of, unless that is a float input."""
     roots: dict[str, str] = {}
     inner: dict[str, str] = {}
     for node in graph.nodes:
         root, name = root_of(graph, node, inner), node.outputs[0]
-        if root is not None and name not in made:
+        if root is not None and name not in made and (root in tensors or root not in graph.inputs):
             roots[name] = root
             if name not in tensors:
                 inner[name] = root

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hilt.network.elementwise import roots_of
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant
 from hilt.network.onnx_pixels import pixels_of
-from hilt.network.quantize.channel_classes import FIXED, ChannelClasses, LayerClasses, find_classes
+from hilt.network.quantize.channel_classes import FIXED, ChannelClasses, find_classes
 from hilt.network.quantize.equalise import scaled
 from hilt.network.quantize.regions import Regions
 from hilt.network.quantize.shifts import is_padded
@@ -96,7 +96,8 @@ def _best(
 ) -> float:
     """Return the factor between 1/2 and 2 with the least noise; 1 if none brings enough."""
     reading = [layer for layer in classes.layers if np.isin(layer.inputs, list(group.classes)).any()]
-    found = _as_read([statistics[name] for name in group.tensors], reading)
+    shifted = set() if any(is_padded(layer.node) for layer in reading) else roots_of(graph).keys()
+    found = [_centred(statistics[name]) if name in shifted else statistics[name] for name in group.tensors]
     fixed = [layer.matrix(graph) for layer in reading if np.all(layer.outputs == FIXED)]
     noises = {factor: _noise(found, fixed, factor) for factor in _factors(max(part.largest for part in found))}
     best = min(noises, key=noises.__getitem__)
@@ -122,12 +123,8 @@ def _is_exact(found: TensorStatistics) -> bool:
     return not some.size or bool(np.mean(some == np.rint(some)) > _MOST_EXACT)
 
 
-def _as_read(found: Sequence[TensorStatistics], reading: Sequence[LayerClasses]) -> list[TensorStatistics]:
-    """Return values as layers read them: around the middle of their range, unless one pads its data with zeros."""
-    return list(found) if any(is_padded(layer.node) for layer in reading) else list(map(_centred, found))
-
-
 def _centred(found: TensorStatistics) -> TensorStatistics:
+    """Return values around the middle of their range: layers that pad no zeros read those of tables so."""
     middle = 0.5 * float(found.highs.max(initial=0) + found.lows.min(initial=0))
     values = found.values - np.float32(middle)
     return replace(found, values=values, largest=float(np.abs(values).max(initial=0)))
