@@ -211,7 +211,7 @@ class _Finder:
         if channels is None or channels.axis != 1:
             self._fix(name)
             return np.full(size, FIXED)
-        parts = channels.ids.reshape(size, -1)
+        parts = _parts(channels.ids)
         self._join(np.broadcast_to(parts[:, :1], parts.shape), parts)
         return parts[:, 0]
 
@@ -366,9 +366,14 @@ class _Finder:
         return first
 
 
+def _parts(ids: Ids) -> Ids:
+    """Return the classes of each channel's parts (C, parts), of channels that lie first."""
+    return ids.reshape(len(ids), math.prod(ids.shape[1:]))
+
+
 def _second(ids: Ids, axis: int) -> Ids | None:
     """Return the class of each channel of the second axis; None if one has several, or if they lie elsewhere."""
-    parts = ids.reshape(len(ids), -1)
+    parts = _parts(ids)
     return parts[:, 0] if axis == 1 and np.array_equal(parts, np.broadcast_to(parts[:, :1], parts.shape)) else None
 
 
