@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -13,6 +14,8 @@ from hilt.network.kernels import spread
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant, reshape_node, slice_node
 from hilt_runtime.operators_window import transposed_pads
 
+_PHASE = ".phase"
+"""Stands between a transposed convolution's name and the number of a phase from the second one on."""
 _WHOLE_BLOCK = 32
 """Channels of the widest accelerators' blocks that hilt ships, a multiple of the others'."""
 
@@ -37,6 +40,12 @@ def lower_transposed(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
         return _unstrided(graph, node, plain, pads, groups)
     apart = _apart(graph, node, plain, strides[0], pads) if groups == 1 and strides[0] == strides[1] else None
     return apart or _sub_pixel(graph, node, plain, (strides[0], strides[1]), pads, groups)
+
+
+def with_phases(graph: OnnxGraph, names: Collection[str]) -> tuple[str, ...]:
+    """Return the names of nodes, and of the further phases of those that are transposed convolutions' first ones."""
+    further = (node.name for node in graph.nodes if node.op == "Conv" and node.name.rpartition(_PHASE)[0] in names)
+    return (*names, *further)
 
 
 def activate_before_shuffle(graph: OnnxGraph) -> None:
@@ -202,7 +211,7 @@ def _apart(
     graph.shapes[joined], graph.dtypes[joined] = (images, len(weights) * stride**2, *small), "float32"
     layers: list[OnnxNode] = []
     for taps in product(rows, columns):
-        name = f"{node.name}.phase{len(layers) + 1}" if layers else node.name
+        name = f"{node.name}{_PHASE}{len(layers) + 1}" if layers else node.name
         layers.append(_phase(graph, node, name, weights, stride, taps))
         graph.shapes[layers[-1].outputs[0]] = (images, len(weights), *small)
     join = OnnxNode(f"{node.name}.join", "Concat", [layer.outputs[0] for layer in layers], [joined], {"axis": 1})

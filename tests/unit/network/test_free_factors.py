@@ -130,9 +130,8 @@ def test_tensors_that_are_added_have_one_factor() -> None:
         convolution("a", "v", "y"),
     ]
     model = model_of(nodes, {"x": SHAPE}, {"w": weights(8, 4, 3, 3), "v": weights(8, 8, 3, 3, seed=2)})
-    _, factors = factored(model, samples(3.0))
-    assert set(factors) <= {"x", "t", "u"}
-    assert factors.get("t") == factors.get("u")
+    _, factors = factored(model, samples(2.2))
+    assert factors["t"] == factors["u"] != factors.get("x")
 
 
 GATED = [

@@ -51,6 +51,20 @@ def wild_model() -> Any:
     return model_of(nodes, {"x": (1, 3, 8, 8)}, weights)
 
 
+def test_all_phases_of_a_named_transposed_convolution_run_in_float() -> None:
+    shapes = {"first": (8, 3, 3, 3), "up": (8, 32, 4, 4), "last": (4, 32, 1, 1)}
+    weights = {name: RANDOM.normal(0, 0.2, shape).astype(np.float32) for name, shape in shapes.items()}
+    nodes = [
+        helper.make_node("Conv", ["x", "first"], ["f"], name="first"),
+        helper.make_node("ConvTranspose", ["f", "up"], ["u"], name="up", strides=[2, 2], pads=[1] * 4),
+        helper.make_node("Conv", ["u", "last"], ["y"], name="last"),
+    ]
+    graph = canonical(model_of(nodes, {"x": (1, 3, 8, 8)}, weights))
+    result = quantise(graph, samples_for(graph, 8), search=False, kept=["up"])
+    assert [node.name for node in result.kept] == ["up", "up.phase2", "up.phase3", "up.phase4"]
+    assert [node.name for node in result.graph.nodes if node.op == "conv2d"] == ["first", "last"]
+
+
 def test_a_named_layer_runs_in_float_on_the_processor() -> None:
     model = wild_model()
     graph = canonical(model)

@@ -16,6 +16,7 @@ from hilt.network.onnx_graph import OnnxError, OnnxGraph, OnnxNode, infer_shapes
 from hilt.network.onnx_import import import_graph
 from hilt.network.onnx_recurrence import RECURRENT, in_floats
 from hilt.network.onnx_refusals import require_computable
+from hilt.network.onnx_transposed import with_phases
 from hilt.network.onnx_unrolled import unrolled
 from hilt.network.quantize.costs import Costs, measure_costs
 from hilt.network.quantize.counting import Counting, uncounted
@@ -163,6 +164,7 @@ def quantise(
     """
     require_computable(graph)
     require_nodes(graph, kept)
+    kept = with_phases(graph, kept)
     kept = (*kept, *float_heads(graph, _layers(graph, kept)))
     lower_opset(graph)
     samples = hold_out(calibration)
