@@ -57,6 +57,31 @@ def test_a_few_numbers_that_are_results_stay_in_float(given: dict[str, Any], is_
     assert heads_of(regression(**given)) == (["head"] if is_head else [])
 
 
+def test_numbers_that_turn_an_image_stay_in_float_though_layers_follow() -> None:
+    """A matrix of 3 x 3 from the image itself, as point networks have it: the product of two tensors is of floats."""
+    random = np.random.default_rng(2)
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["h"], name="body"),
+        helper.make_node("GlobalMaxPool", ["h"], ["m"]),
+        helper.make_node("Flatten", ["m"], ["f"]),
+        helper.make_node("Gemm", ["f", "v"], ["t"], name="turn", transB=1),
+        helper.make_node("Reshape", ["t", "square"], ["s"]),
+        helper.make_node("Squeeze", ["x", "two"], ["p"]),
+        helper.make_node("MatMul", ["s", "p"], ["q"]),
+        helper.make_node("Unsqueeze", ["q", "two"], ["i"]),
+        helper.make_node("Conv", ["i", "u"], ["y"], name="last"),
+    ]
+    constants: dict[str, Array] = {
+        name: random.normal(0, 0.3, shape).astype(np.float32)
+        for name, shape in {"w": (16, 3, 1, 1), "v": (9, 16), "u": (24, 3, 1, 1)}.items()
+    }
+    constants |= {"square": np.array([1, 3, 3]), "two": np.array([2])}
+    model = model_of(nodes, {"x": (1, 3, 1, 20)}, constants)
+    assert heads_of(model) == ["turn"]
+    nodes[6:7] = [helper.make_node("Softmax", ["s"], ["o"]), helper.make_node("MatMul", ["o", "p"], ["q"])]
+    assert heads_of(model_of(nodes, {"x": (1, 3, 1, 20)}, constants)) == []
+
+
 def test_the_only_layer_is_no_head() -> None:
     assert heads_of(regression(), "body") == []
     assert heads_of(regression(), "head") == []
