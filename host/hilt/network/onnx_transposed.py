@@ -185,7 +185,7 @@ def _sub_pixel(
 
 
 class _Taps(NamedTuple):
-    """What one phase of an axis reads: the first of its taps, how many, and the padding of its convolution."""
+    """The first of the taps that one phase of an axis reads, how many, and the padding of its convolution."""
 
     first: int
     taken: int
