@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What hilt's integer operators share: VTA's rounding and clip, and the taps of windows.
+// Shared by hilt's integer operators: VTA's rounding and clip, and the taps of windows.
 #ifndef HILT_INTEGER_H
 #define HILT_INTEGER_H
 

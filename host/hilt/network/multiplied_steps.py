@@ -7,27 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from hilt.network.graph import Graph, Node
+from hilt.network.graph import Graph, Node, without_unread
 
 
 def with_multiplied_steps(graph: Graph) -> Graph:
     """Return a graph with the same outputs, whose quantisations do the work of products that they alone read."""
     products = _products(graph)
-    gone = {product.name for product in products.values()}
-    nodes = tuple(
-        _multiplied(graph, node, products[node.name]) if node.name in products else node
-        for node in graph.nodes
-        if node.name not in gone
-    )
-    return _with_nodes(graph, nodes) if products else graph
-
-
-def _with_nodes(graph: Graph, nodes: tuple[Node, ...]) -> Graph:
-    """Return a graph with other nodes, without the tensors and constants that they do not have."""
-    named = {*graph.inputs, *graph.outputs, *(name for node in nodes for name in (*node.inputs, *node.outputs))}
-    tensors = {name: tensor for name, tensor in graph.tensors.items() if name in named}
-    constants = {name: value for name, value in graph.constants.items() if name in named}
-    return replace(graph, nodes=nodes, tensors=tensors, constants=constants)
+    if not products:
+        return graph
+    nodes = (_multiplied(graph, node, products.get(node.name)) for node in graph.nodes)
+    return without_unread(replace(graph, nodes=tuple(nodes)))
 
 
 def _products(graph: Graph) -> dict[str, Node]:
@@ -37,7 +26,9 @@ def _products(graph: Graph) -> dict[str, Node]:
     return {name: maker for name, maker in found if maker is not None and _is_product(graph, maker, readers)}
 
 
-def _multiplied(graph: Graph, node: Node, product: Node) -> Node:
+def _multiplied(graph: Graph, node: Node, product: Node | None) -> Node:
+    if product is None:
+        return node
     factor = float(graph.constants[product.inputs[1]].reshape(()))
     source = (*product.source, *node.source)
     return replace(node, inputs=product.inputs[:1], attributes={**node.attributes, "factor": factor}, source=source)

@@ -20,7 +20,7 @@ class _Mix:
     """Nodes that add an image times a factor a channel and its means times another: the last of them makes `result`."""
 
     factors: dict[str, NDArray[np.float64]]
-    """By tensor: the means', and the image's."""
+    """The factors of the means, and of the image, by their tensors."""
     nodes: list[OnnxNode]
 
     @property

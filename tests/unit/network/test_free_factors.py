@@ -114,6 +114,15 @@ def test_a_table_multiplies_what_it_makes() -> None:
     assert ops <= {"quantize", "conv2d", "table", "dequantize"}
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_tensor_of_one_value_has_no_factor() -> None:
+    """Around the middle of its range it is zero."""
+    nodes = [helper.make_node("Conv", ["x", "w", "b"], ["h"]), *SILU, helper.make_node("Conv", ["t", "v"], ["y"])]
+    constants = {"w": np.zeros((8, 4, 1, 1), np.float32), "b": np.full(8, 0.3, np.float32), "v": weights(8, 8, 1, 1)}
+    _, factors = factored(model_of(nodes, {"x": SHAPE}, constants), samples())
+    assert "t" not in factors
+
+
 def test_counts_that_int8_holds_stay() -> None:
     """0, 1/8, 2/8 ... lie on steps of 1/64; 1.4 times as much would not."""
     _, factors = factored(of_input(), samples(steps=1 / 8))

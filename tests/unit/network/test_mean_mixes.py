@@ -1,4 +1,4 @@
-"""An image less its means over windows, and what is done with that, is depthwise convolutions and a sum."""
+"""An image less its means over windows is a sum of depthwise convolutions, with factors and the sum behind it."""
 
 from __future__ import annotations
 

@@ -80,8 +80,8 @@ class Costs:
         """Return a line if the samples fitted the scales, and one for each output that lost much, with what to do."""
         worst = [layer.name for layer in self.worst_layers()]
         fitted = (
-            "warning: the decibels are of samples that fitted the scales, and others lose more: calibrate with eight "
-            "samples or more, of which some are held out"
+            "warning: the decibels are of samples that fitted the scales; others lose more. Calibrate with eight "
+            "samples or more: some of them are held out then"
         )
         return [fitted] * (not self.unseen) + [
             f"warning: output {output.name} is only {output.decibels:.1f} dB above its error; most of it comes from "

@@ -270,10 +270,7 @@ class _Candidates:
         As it is, or with free factors unless they cost.
         """
         plain = self._made(self.graph)
-        factored = with_free_factors(self.graph, plain.start.regions, plain.start.statistics)
-        if factored is not None and self._samples.unseen:
-            free = self._made(factored)
-            plain = free if free.decibels > plain.decibels - _FACTOR_LOSS else plain
+        plain = self._factored(plain) if self._samples.unseen else plain
         equalised = best_starts(self._equalised(plain.start), self._refined)
         self._forms = (plain, *equalised[:1])
         centred = (made for each in self._forms for made in self._centred(each))
@@ -301,6 +298,12 @@ class _Candidates:
             made = centred(start.graph, start.regions, start.statistics, start.scales, share, borders=borders)
             if made is not None:
                 yield self._made(made, equalised=candidate.equalised, centred=True, bordered=borders)
+
+    def _factored(self, plain: _Candidate) -> _Candidate:
+        """Return the graph with free factors, or as it is where there are none or they cost."""
+        factored = with_free_factors(self.graph, plain.start.regions, plain.start.statistics)
+        free = None if factored is None else self._made(factored)
+        return free if free is not None and free.decibels > plain.decibels - _FACTOR_LOSS else plain
 
     def _equalised(self, plain: _Start) -> Iterator[_Candidate]:
         """Yield the graph equalised by each rule; too few samples do not show where a channel's values end."""

@@ -1,4 +1,4 @@
-"""Factors that cost nothing: they bring what a table makes, or the processor, up to the end of int8's range.
+"""Factors that cost nothing: they bring the values of tables and inputs up to the end of int8's range.
 
 A scale is a power of two, so that values may use little more than half of int8. A table multiplies by any number, and
 so does the processor where it makes int8 of an input. The layers that read the result take the factor up in their
@@ -106,6 +106,8 @@ def _best(
 
 def _factors(largest: float) -> list[float]:
     """Return 1, the factor that brings the largest value to the end of int8, and smaller ones, which clip it."""
+    if not largest > 0:
+        return [1.0]
     first = 2.0 ** (np.log2(127 / largest) % 1)
     return [1.0, *(first * 2.0 ** (-step / _STEPS) for step in range(_STEPS))]
 
@@ -125,7 +127,7 @@ def _is_exact(found: TensorStatistics) -> bool:
 
 def _centred(found: TensorStatistics) -> TensorStatistics:
     """Return values around the middle of their range: layers that pad no zeros read those of tables so."""
-    middle = 0.5 * float(found.highs.max(initial=0) + found.lows.min(initial=0))
+    middle = 0.5 * float(found.highs.max() + found.lows.min())
     values = found.values - np.float32(middle)
     return replace(found, values=values, largest=float(np.abs(values).max(initial=0)))
 

@@ -34,7 +34,7 @@ class TensorStatistics:
         lows: The least value of each channel.
         highs: The largest value of each channel.
         growth: Factors by which values to come may exceed these, with the share of each.
-        ends: What they cannot pass.
+        ends: The values that they cannot pass.
     """
 
     largest: float
