@@ -13,7 +13,7 @@ from hilt.network.calibration import Calibration, Runner, hold_out
 from hilt.network.onnx_graph import OnnxGraph
 from hilt.network.quantize import channel_classes
 from hilt.network.quantize.channel_classes import FIXED, find_classes
-from hilt.network.quantize.equalise import RULES, equalised
+from hilt.network.quantize.equalise import RULES, equalised, scaled
 from hilt.network.quantize.quantizer import quantise
 from hilt.network.quantize.regions import find_regions
 from hilt.network.quantize.statistics import observe
@@ -273,6 +273,28 @@ def test_channels_that_are_repeated_along_other_axes_keep_their_classes(shape: t
 def test_shared_weights_become_each_layers_own() -> None:
     nodes = [conv("x", "w", "a"), helper.make_node("Relu", ["a"], ["b"]), conv("b", "w", "c"), conv("c", "w", "y")]
     equal_graphs(model_of(nodes, {"x": (1, 8, 6, 6)}, weights_of("w", 8, 8, 1, 1)))
+
+
+def test_shared_weights_with_the_same_factors_stay_shared() -> None:
+    nodes = [conv("x", "w", "a"), conv("x", "w", "b"), helper.make_node("Add", ["a", "b"], ["s"]), conv("s", "v", "y")]
+    constants = {**weights_of("w", 8, 3, 1, 1), **weights_of("v", 4, 8, 1, 1)}
+    graph = canonical(model_of(nodes, {"x": (1, 3, 6, 6)}, constants))
+    classes = find_classes(graph, [])
+    factors = np.where(np.arange(classes.count) == FIXED, 1.0, 1.5)
+    first, second = (node.inputs[1] for node in scaled(graph, classes, factors).nodes if node.inputs[0] == "x")
+    assert first == second != graph.nodes[0].inputs[1]
+
+
+def test_a_bias_takes_its_factor_up_where_the_weights_stay() -> None:
+    """Data and results of the second layer have one factor."""
+    nodes = [conv("x", "w", "a"), conv("a", "v", "b"), conv("b", "u", "y")]
+    constants = {**weights_of("w", 8, 3, 1, 1), **weights_of("v", 8, 8, 1, 1), **weights_of("u", 4, 8, 1, 1)}
+    graph = canonical(model_of(nodes, {"x": (1, 3, 6, 6)}, constants))
+    classes = find_classes(graph, [])
+    made = scaled(graph, classes, np.where(np.arange(classes.count) == FIXED, 1.0, 1.5))
+    (feeds,) = samples_for(graph, 1).samples
+    wanted, given = (Runner(each, ["y"]).run(feeds)["y"] for each in (graph, made))
+    np.testing.assert_allclose(given, wanted, rtol=1e-4, atol=1e-5)
 
 
 def test_a_dense_layer_behind_a_flatten_takes_each_channels_factor() -> None:

@@ -104,6 +104,15 @@ def find_classes(
     return _Finder(graph, statistics or {}, sources).find([*inputs, *graph.outputs, *fixed])
 
 
+def homes_of(classes: ChannelClasses) -> Ids:
+    """Return for each class the smallest of the classes that its tensors, and those that share classes, have."""
+    homes = np.arange(classes.count)
+    for ids in classes.tensors.values():
+        members = np.isin(homes, homes[ids])
+        homes[members] = homes[members].min(initial=classes.count)
+    return homes
+
+
 def is_scalable(graph: OnnxGraph, node: OnnxNode) -> bool:
     """Tell whether a node is a layer whose weights can take up factors of its channels."""
     if node.domain or any(name and name not in graph.constants for name in node.inputs[1:]):
@@ -166,6 +175,8 @@ class _Finder:
         """Return the channels of a node's output; None if their factor is fixed."""
         name = node.outputs[0]
         if name in self._sources:
+            for each in node.inputs:
+                self._fix(each)
             return self._source(name)
         return self._layer(node) if is_scalable(self._graph, node) else self._passed(node)
 
@@ -289,7 +300,10 @@ class _Finder:
 
     def _resized(self, node: OnnxNode, channels: _Channels) -> _Channels | None:
         before, after = self._graph.shape(node.inputs[0]), self._graph.shape(node.outputs[0])
-        return channels if before[channels.axis] == after[channels.axis] else None
+        if before[channels.axis] == after[channels.axis]:
+            return channels
+        one = np.unique(channels.ids)
+        return _Channels(channels.axis, np.repeat(one, after[channels.axis])) if len(one) == 1 else None
 
     def _padded(self, node: OnnxNode, channels: _Channels) -> _Channels | None:
         return None if self._fills(node) else self._resized(node, channels)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilt.network.onnx_graph import OnnxGraph, new_constant
-from hilt.network.quantize.channel_classes import FIXED, ChannelClasses, LayerClasses, find_classes
+from hilt.network.quantize.channel_classes import FIXED, ChannelClasses, LayerClasses, find_classes, homes_of
 from hilt.network.quantize.statistics import TensorStatistics
 
 RULES = (1.0, 0.5, 0.0)
@@ -55,7 +55,7 @@ def equalised(
 def _solve(graph: OnnxGraph, classes: ChannelClasses, statistics: Mapping[str, TensorStatistics], rule: float) -> Logs:
     """Return the binary logarithm of each class's factor."""
     layers = [(layer.outputs, _read(layer), _logs(layer, graph)) for layer in classes.layers]
-    levels, biases, homes = _levels(classes, statistics), _biases(graph, classes), _homes(classes)
+    levels, biases, homes = _levels(classes, statistics), _biases(graph, classes), homes_of(classes)
     heard = levels > _NEVER
     clipped = np.isfinite(classes.most)
     aims = np.where(clipped, levels + np.where(clipped, classes.most, 0), 0.0)
@@ -83,15 +83,6 @@ def _biases(graph: OnnxGraph, classes: ChannelClasses) -> Logs:
             values = np.abs(graph.constants[layer.node.inputs[2]].astype(np.float64).reshape(-1))
             np.maximum.at(largest, layer.outputs, values)
     return np.where(largest > 0, np.log2(np.maximum(largest, 1e-300)), _NEVER)
-
-
-def _homes(classes: ChannelClasses) -> NDArray[np.int64]:
-    """Return for each class the smallest of the classes that its tensors, and those that share classes, have."""
-    homes = np.arange(classes.count)
-    for ids in classes.tensors.values():
-        members = np.isin(homes, homes[ids])
-        homes[members] = homes[members].min(initial=classes.count)
-    return homes
 
 
 def _tops(homes: NDArray[np.int64], levels: Logs, heard: NDArray[np.bool_]) -> Logs:
@@ -166,18 +157,22 @@ def _aligned(homes: NDArray[np.int64], levels: Logs, factors: Logs) -> Logs:
 
 
 def scaled(graph: OnnxGraph, classes: ChannelClasses, factors: NDArray[np.float64]) -> OnnxGraph:
-    """Return a copy of a graph whose layers take the factors up; shared weights become each layer's own."""
+    """Return a copy of a graph whose layers take the factors up; weights stay shared where these are the same."""
     made = graph.copied()
     copies = dict(zip(map(id, graph.nodes), made.nodes, strict=True))
+    shared: dict[tuple[str, bytes], str] = {}
     for layer in classes.layers:
         change = factors[layer.outputs][:, None] / factors[layer.inputs]
-        if np.all(change == 1):
+        if np.all(change == 1) and np.all(factors[layer.outputs] == 1):
             continue
         node = copies[id(layer.node)]
         weights: NDArray[Any] = graph.constants[node.inputs[1]]
         change = change.T if node.op == "ConvTranspose" else change
-        scaled = weights * change.reshape(*change.shape, *(1,) * (weights.ndim - 2))
-        node.inputs[1] = new_constant(made, f"{node.name}.equalised", scaled.astype(np.float32))
+        key = (node.inputs[1], change.tobytes())
+        if key not in shared:
+            scaled = weights * change.reshape(*change.shape, *(1,) * (weights.ndim - 2))
+            shared[key] = new_constant(made, f"{node.name}.equalised", scaled.astype(np.float32))
+        node.inputs[1] = shared[key]
         if len(node.inputs) > 2 and node.inputs[2]:
             bias = graph.constants[node.inputs[2]].reshape(-1) * factors[layer.outputs]
             node.inputs[2] = new_constant(made, f"{node.name}.equalised_bias", bias.astype(np.float32))
