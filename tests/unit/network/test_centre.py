@@ -18,7 +18,7 @@ from hilt.network.quantize.centre import centred
 from hilt.network.quantize.quantizer import quantise
 from hilt.network.quantize.regions import Regions, find_regions
 from hilt.network.quantize.scales import initial_scales
-from hilt.network.quantize.shifts import Shift, WeightLosses, _few_steps, choose_shifts
+from hilt.network.quantize.shifts import Borders, Shift, WeightLosses, _few_steps, choose_shifts
 from hilt.network.quantize.statistics import observe, signal_to_noise
 from hilt.network.reference import evaluate
 
@@ -46,7 +46,7 @@ def network(*middle: tuple[str, Sequence[str], str] | tuple[str, Sequence[str], 
                 ("b", (8,)),
                 ("e", (8,)),
             ),
-            *(("k", (8, 8, 3, 3)), ("d", (8, 1, 1, 1)), ("m", (4, 72)), ("p4", (8, 4, 2, 2))),
+            *(("k", (8, 8, 3, 3)), ("d", (8, 1, 1, 1)), ("m", (4, 72)), ("p4", (8, 4, 2, 2)), ("side", (8, 1, 3, 3))),
         )
     }
     constants["e"] *= 5
@@ -182,7 +182,7 @@ def test_with_borders_a_constant_lies_around_a_padded_input(reader: dict[str, An
     graph, regions, _, _ = parts(network(("Relu", ["s"], "r"), ("Conv", ["r", "k"], "y", reader)))
     statistics = observe(graph, regions.tensors, hold_out(Calibration(images(SAMPLES, 0))).fitted)
     scales = initial_scales(graph, regions, statistics, 0)
-    made = centred(graph, regions, statistics, scales, borders=True)
+    made = centred(graph, regions, statistics, scales, borders=Borders.ALL)
     assert made is not None
     (pad,) = (node for node in made.nodes if node.op == "Pad")
     assert made.constants[pad.inputs[2]] < 0
@@ -218,14 +218,21 @@ def test_borders_lie_among_int8s_least_values_and_bring_decibels() -> None:
     assert found[True] > found[False] + 1, found
 
 
+DEPTHWISE = network(
+    ("Relu", ["s"], "r"), ("Conv", ["r", "side", "b"], "f", {"pads": [1] * 4, "group": 8}), ("Relu", ["f"], "g"),
+    ("Conv", ["g", "side", "b"], "h", {"pads": [1] * 4, "group": 8}), ("Relu", ["h"], "t"), LAST,
+)  # fmt: skip
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("least", "bordered"), [(-100.0, 0), (100.0, 3)])
-def test_a_network_of_enough_decibels_has_no_borders(
-    least: float, bordered: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("model", "least", "bordered"), [(PADDED, -100.0, 3), (DEPTHWISE, -100.0, 0), (DEPTHWISE, 100.0, 2)]
+)
+def test_depthwise_layers_of_a_network_of_enough_decibels_have_no_borders(
+    model: Any, least: float, bordered: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    graph = canonical(PADDED)
     monkeypatch.setattr(fit, "_ENOUGH_DECIBELS", least)
-    assert quantise(graph, Calibration(images(SAMPLES, 0)), search=False).bordered == bordered
+    assert quantise(canonical(model), Calibration(images(SAMPLES, 0)), search=False).bordered == bordered
 
 
 def test_the_caller_and_floats_read_a_tensor_as_it_was() -> None:
@@ -293,11 +300,15 @@ def test_a_product_adds_what_was_taken_off_its_data_and_takes_a_constant_off_its
     assert not {"Mul", "Add"} & {node.op for node in result.graph.nodes}
 
 
-def test_slopes_of_channels_take_a_constant_off_their_result_and_keep_that_of_their_data() -> None:
+def test_slopes_of_channels_take_a_constant_off_their_result_and_keep_that_of_their_data(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     _, regions, shifts, _ = parts(NETWORKS["PRelu"])
     assert regions.bends == {"t": "s"}
     assert shifts["t"].taken > 0 and not shifts["s"].taken.any()
     assert shifts["t"].factor == shifts["s"].factor
+    monkeypatch.setattr(fit, "equalised", lambda *given: None)
+    monkeypatch.setattr(fit, "with_free_factors", lambda *given: None)
     result = quantise(canonical(NETWORKS["PRelu"]), Calibration(images(SAMPLES, 0)), search=False)
     assert [node.op for node in result.graph.nodes][:4] == ["quantize", "conv2d", "prelu", "conv2d"]
     assert result.graph.nodes[2].attributes["offset"] < -32

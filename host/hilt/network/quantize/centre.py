@@ -22,7 +22,7 @@ from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant
 from hilt.network.quantize.followers import following, restored_readers
 from hilt.network.quantize.qdq import Scales
 from hilt.network.quantize.regions import LayerRegion, Regions
-from hilt.network.quantize.shifts import WEIGHTS_SHARES, Shift, choose_shifts, is_padded
+from hilt.network.quantize.shifts import WEIGHTS_SHARES, Borders, Shift, choose_shifts, is_padded
 from hilt.network.quantize.statistics import TensorStatistics
 
 
@@ -33,7 +33,7 @@ def centred(
     scales: Scales,
     weights_share: float = WEIGHTS_SHARES[0],
     *,
-    borders: bool = False,
+    borders: Borders = Borders.NONE,
 ) -> OnnxGraph | None:
     """Return a canonical graph with the tensors centred that lose less by that; None if there are none.
 
@@ -43,7 +43,7 @@ def centred(
         statistics: Of the tensors of the int8 part.
         scales: Those of the graph as it is.
         weights_share: How much the error of weights counts beside that of tensors.
-        borders: Centre the inputs of padded convolutions, too.
+        borders: Padded convolutions whose inputs are centred, too.
     """
     shifts = choose_shifts(graph, regions, statistics, scales, weights_share, borders=borders)
     return _shifted(graph, regions, shifts) if any(shift.changes for shift in shifts.values()) else None

@@ -19,7 +19,7 @@ from hilt.network.quantize.qdq import Scales
 from hilt.network.quantize.regions import Regions, find_regions
 from hilt.network.quantize.rounding import rounded_weights
 from hilt.network.quantize.scales import ScaleSearch, corrected_biases, initial_scales, layer_macs
-from hilt.network.quantize.shifts import WEIGHTS_SHARES
+from hilt.network.quantize.shifts import WEIGHTS_SHARES, Borders, is_padded
 from hilt.network.quantize.statistics import TensorStatistics, observe
 
 _OBSERVED_SAMPLES = 32
@@ -31,14 +31,15 @@ _FACTOR_LOSS = 0.5
 _LEAST_EQUALISING_GAIN = 0.1
 """Decibels that equalising must bring, since it changes the weights."""
 _ENOUGH_DECIBELS = 20.0
-"""A start below so many is tried with weight scales by blocks of channels, and with borders: both take VTA longer,
+"""A start below so many is tried with weight scales by blocks of channels, and with all borders: both take VTA longer,
 blocks by 4 % on a hand model of MobileNet's kind, borders by 0.7 % on ResNet-18, 19 % on MobileNet."""
 SHARED_BLOCK = 32
 """Channels of such a block: those of the widest accelerators' blocks that hilt ships, or a multiple of the others'."""
 _LEAST_BLOCK_GAIN = 0.5
 """Decibels that blocks must bring."""
-_LEAST_BORDER_GAIN = 0.1
-"""Decibels that borders must bring, on samples that the search does not decide on."""
+_LEAST_BORDER_GAIN = {Borders.ALL: 0.1, Borders.DENSE: 0.25}
+"""Decibels that borders must bring, on samples that the search does not decide on: enough decibels are not bought by a
+longer time of depthwise layers."""
 _REFINED_MACS, _MOST_REFINED = 1e8, 2
 """Starts that are refined: as many as make so many multiply-accumulates an inference together, two at most."""
 _STARTS = 3 + len(RULES) + 4 * len(WEIGHTS_SHARES)
@@ -88,7 +89,7 @@ class _Candidate:
     start: _Start
     equalised: bool
     centred: bool
-    bordered: bool
+    bordered: Borders
     decibels: float
 
 
@@ -113,7 +114,8 @@ def fit(
         search: Improve the scales by their effect at the end of the int8 part, if samples are held out to decide.
         kept: Nodes that stay in float.
         least_decibels: Keep as few further layers in float as bring each output to so many; None for no further ones.
-        borders: Centre the inputs of padded convolutions; None does so where the network has few decibels else.
+        borders: Centre the inputs of padded convolutions; None does so if it brings enough, and spares depthwise ones
+            where the network has enough decibels.
         counting: Counts the work of each phase.
 
     Raises:
@@ -126,8 +128,9 @@ def fit(
     enough = max(_ENOUGH_DECIBELS, least_decibels or 0.0)
     if channel_block is None and best.candidate.decibels < enough:
         best, candidates = _with_blocks_if_better(best, candidates, refining)
-    if borders or (borders is None and best.candidate.decibels < enough):
-        best = _with_borders_if_better(best, candidates, refining, asked=bool(borders))
+    if borders is not False:
+        some = Borders.ALL if borders or best.candidate.decibels < enough else Borders.DENSE
+        best = _with_borders_if_better(best, candidates.bordered(some), refining, some, asked=bool(borders))
     if least_decibels is not None:
         advance.begin()
         chosen = choose_kept(
@@ -202,7 +205,7 @@ class _Refining:
 def _with_floats(best: _Refined, candidates: _Candidates, refining: _Refining) -> _Refined:
     """Return the best candidate with more nodes in float, in the form of the one that chose them or in another."""
     found = candidates.best()
-    bordered = candidates.bordered() if best.candidate.bordered else []
+    bordered = candidates.bordered(best.candidate.bordered)
     return refining.best_of([*(bordered or found), candidates.again(best.candidate)])
 
 
@@ -218,13 +221,20 @@ def _with_blocks_if_better(
     return (refined, blocked) if refined.decibels > best.decibels + _LEAST_BLOCK_GAIN else (best, candidates)
 
 
-def _with_borders_if_better(best: _Refined, candidates: _Candidates, refining: _Refining, *, asked: bool) -> _Refined:
-    """Return the best candidate with borders, if there is one and it is `asked` for or brings enough."""
-    bordered = candidates.bordered()
+def _with_borders_if_better(
+    best: _Refined, bordered: Sequence[_Candidate], refining: _Refining, borders: Borders, *, asked: bool
+) -> _Refined:
+    """Return the best candidate with borders, if there is one and it is `asked` for or brings enough.
+
+    Where a network has enough decibels, those that bring little before they are refined are not.
+    """
+    least = _LEAST_BORDER_GAIN[borders]
+    if borders is Borders.DENSE:
+        bordered = [each for each in bordered if each.decibels > best.candidate.decibels + least]
     if not bordered:
         return best
     refined = refining.best_of(bordered)
-    return refined if asked or refined.decibels > best.decibels + _LEAST_BORDER_GAIN else best
+    return refined if asked or refined.decibels > best.decibels + least else best
 
 
 def _rounded(start: _Start, scales: Scales, samples: HeldOut, advance: Callable[[int, int], None]) -> Scales:
@@ -282,16 +292,18 @@ class _Candidates:
         made._search, made._done, made._forms = self._search, self._done, self._forms
         return made
 
-    def bordered(self) -> list[_Candidate]:
+    def bordered(self, borders: Borders) -> list[_Candidate]:
         """Return the best of the forms that `best` found with the inputs of padded convolutions centred, too."""
-        return best_starts((made for each in self._forms for made in self._centred(each, borders=True)), self._refined)
+        layers = [layer.node for layer in self._forms[0].start.regions.layers]
+        forms = self._forms if any(is_padded(node) and borders.hold(node) for node in layers) else ()
+        return best_starts((made for each in forms for made in self._centred(each, borders)), self._refined)
 
     def again(self, candidate: _Candidate) -> _Candidate:
         """Return a start in the form of a candidate: the nodes to keep were chosen by it."""
-        changes = {"equalised": candidate.equalised, "centred": candidate.centred, "bordered": candidate.bordered}
-        return self._made(candidate.start.graph, **changes)
+        equalised, centred, bordered = candidate.equalised, candidate.centred, candidate.bordered
+        return self._made(candidate.start.graph, equalised=equalised, centred=centred, bordered=bordered)
 
-    def _centred(self, candidate: _Candidate, *, borders: bool = False) -> Iterator[_Candidate]:
+    def _centred(self, candidate: _Candidate, borders: Borders = Borders.NONE) -> Iterator[_Candidate]:
         """Yield a candidate with its tensors centred; too few samples do not show where values end."""
         start = candidate.start
         for share in WEIGHTS_SHARES if self._samples.unseen else ():
@@ -314,7 +326,7 @@ class _Candidates:
             yield self._made(made, equalised=True)
 
     def _made(
-        self, graph: OnnxGraph, *, equalised: bool = False, centred: bool = False, bordered: bool = False
+        self, graph: OnnxGraph, *, equalised: bool = False, centred: bool = False, bordered: Borders = Borders.NONE
     ) -> _Candidate:
         self._advance(self._done, _STARTS)
         self._done += 1

@@ -156,8 +156,8 @@ class _Finder:
     def _able_tensors(self) -> set[str]:
         """Return the float tensors that can be int8: the inputs, and the results of int8 operators on such tensors.
 
-        A layer may read any float tensor: where an operator that only floats can compute makes it, it is quantised. So
-        is the tensor of a costly function, unless a node that stays in float makes it.
+        A layer may read any float tensor: where an operator that only floats can compute makes it, it is quantised, in
+        front of a border. So is the tensor of a costly function, unless a node that stays in float makes it.
         """
         graph = self._graph
         kept = {name for node in graph.nodes if node.name in self._kept for name in node.outputs}
@@ -165,6 +165,7 @@ class _Finder:
         able = {name for name in given if graph.dtypes.get(name) == "float32" and len(graph.shapes[name]) > 1}
         roots: dict[str, str] = {}
         for node in graph.nodes:
+            able.update({node.inputs[0]} - kept if node.op == "Pad" and self._is_border(node) else ())
             if self._is_layer(node):
                 able.update((node.inputs[0], node.outputs[0]))
             elif self._computes_int8(node, able, roots):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,19 @@ _LEAST_FLAT = _GRID // 32
 """A flat end of fewer places is not worth a clip."""
 
 
+class Borders(Enum):
+    """The padded convolutions that read a constant around their data, in place of zeros."""
+
+    NONE = "none"
+    DENSE = "dense"
+    """All of one group: depthwise ones take VTA longest by it."""
+    ALL = "all"
+
+    def hold(self, layer: OnnxNode) -> bool:
+        """Tell whether a padded convolution is among them."""
+        return self is Borders.ALL or (self is Borders.DENSE and layer.attributes.get("group", 1) == 1)
+
+
 @dataclass(frozen=True)
 class Shift:
     """A constant, or one for each channel, to take off a tensor, and a factor of the rest.
@@ -83,7 +97,7 @@ def choose_shifts(
     scales: Scales,
     weights_share: float = WEIGHTS_SHARES[0],
     *,
-    borders: bool = False,
+    borders: Borders = Borders.NONE,
 ) -> dict[str, Shift]:
     """Return the shift of each tensor of a graph's int8 part; one that changes nothing where none serves.
 
@@ -93,7 +107,7 @@ def choose_shifts(
         statistics: Of the tensors of the int8 part.
         scales: Those of the graph as it is.
         weights_share: How much the error of weights counts beside that of tensors.
-        borders: Shift the inputs of padded convolutions, too: a constant comes around them.
+        borders: Padded convolutions whose inputs are shifted, too: a constant comes around them.
     """
     return _Chooser(graph, regions, statistics, scales, weights_share, borders).choose()
 
@@ -108,7 +122,7 @@ class _Chooser:
         statistics: Mapping[str, TensorStatistics],
         scales: Scales,
         weights_share: float,
-        borders: bool,
+        borders: Borders,
     ) -> None:
         self._weights_share, self._borders = weights_share, borders
         self._graph, self._regions, self._statistics, self._scales = graph, regions, statistics, scales
@@ -205,7 +219,9 @@ class _Chooser:
             return _BY_CHANNEL if _is_plain(layer) else _NONE
         if layer.op != "Conv":
             return _NONE
-        return (_UNIFORM if self._borders else _NONE) if is_padded(layer) else _BY_CHANNEL
+        if is_padded(layer):
+            return _UNIFORM if self._borders.hold(layer) else _NONE
+        return _BY_CHANNEL
 
     def _let_by_sum(self, add: OnnxNode, name: str, further: int) -> int:
         """Return how much an Add allows: a bias takes up a fused one's residual's constant, another's sum lacks it."""
