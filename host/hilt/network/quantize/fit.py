@@ -22,7 +22,8 @@ from hilt.network.quantize.scales import ScaleSearch, corrected_biases, initial_
 from hilt.network.quantize.shifts import WEIGHTS_SHARES, Borders, is_padded
 from hilt.network.quantize.statistics import TensorStatistics, observe
 
-_OBSERVED_SAMPLES = 32
+_OBSERVED_SAMPLES = 48
+"""Ranges are taken of so many samples at most, of those that decide, too: the largest values lie in few."""
 _ROUNDING_SAMPLES = 8
 _MOST_ROUNDING_LOSS = 0.2
 """Decibels that rounding by effect may seem to cost: each layer's sums are nearer by it, and so few tell by chance."""
@@ -313,7 +314,7 @@ class _Candidates:
 
     def _factored(self, plain: _Candidate) -> _Candidate:
         """Return the graph with free factors, or as it is where there are none or they cost."""
-        factored = with_free_factors(self.graph, plain.start.regions, plain.start.statistics)
+        factored = with_free_factors(self.graph, plain.start.regions, plain.start.statistics, self._ends)
         free = None if factored is None else self._made(factored)
         return free if free is not None and free.decibels > plain.decibels - _FACTOR_LOSS else plain
 
@@ -339,8 +340,9 @@ class _Candidates:
         The tensors to reach are the ends of an int8 part without nodes kept in float: what these read is no end.
         """
         regions = find_regions(graph, self._kept)
-        fitted = spread(self._samples.fitted, _OBSERVED_SAMPLES)
-        statistics = observe(graph, regions.tensors, fitted, headroom=not self._samples.unseen)
+        unseen, seen = self._samples.unseen, self._samples.fitted
+        seen = spread((*seen, *self._samples.deciding) if unseen else seen, _OBSERVED_SAMPLES)
+        statistics = observe(graph, regions.tensors, seen, headroom=not unseen)
         scales = initial_scales(graph, regions, statistics, self.channel_block)
         search = ScaleSearch(graph, regions, scales, self._samples, self.graph, self._ends, self._search)
         self._search = self._search or search

@@ -1,15 +1,20 @@
-"""Factors that cost nothing: they bring the values of tables and inputs up to the end of int8's range.
+"""Factors that cost nothing: they bring tensors, and weights, up to the end of int8's range.
 
-A scale is a power of two, so that values may use little more than half of int8. A table multiplies by any number, and
-so does the processor where it makes int8 of an input. The layers that read the result take the factor up in their
-weights: the float network computes the same. Behind Relu, equalising finds such factors by channel; it cannot pass
-other functions.
+A scale is a power of two, so that values may use little more than half of int8. A layer's weights take up a factor of
+its results. A table multiplies by any number, and so does the processor where it makes int8 of an input. The layers
+that read the result take the factor up in their weights: the float network computes the same. One number serves all of
+a tensor here; equalising finds others by channel.
+
+A layer's weights become larger by the factor of its results, and smaller by that of its data, so that what serves a
+tensor may cost a layer half of its steps. All factors are chosen together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,50 +22,148 @@ from numpy.typing import NDArray
 from hilt.network.elementwise import roots_of
 from hilt.network.onnx_graph import OnnxGraph, OnnxNode, new_constant
 from hilt.network.onnx_pixels import pixels_of
-from hilt.network.quantize.channel_classes import FIXED, ChannelClasses, find_classes
+from hilt.network.quantize.channel_classes import FIXED, ChannelClasses, find_classes, homes_of
 from hilt.network.quantize.equalise import scaled
 from hilt.network.quantize.regions import Regions
 from hilt.network.quantize.shifts import is_padded
-from hilt.network.quantize.statistics import TensorStatistics, exponent_without_clipping, least_loss, loss_of
+from hilt.network.quantize.statistics import (
+    TensorStatistics,
+    best_exponent,
+    exponent_without_clipping,
+    least_loss,
+    loss_of,
+)
 
-_STEPS = 8
+_STEPS = 16
 """Factors within a power of two that are tried."""
+_ROUNDS = 20
 _MOST_LOSS = 0.9
-"""A factor must leave so much of the noise at most."""
+"""The factors must leave so much of the noise at most."""
+_MOST_WEIGHTS = 1 << 14
+"""Weights of a layer, evenly spread, whose noise is computed."""
+_LARGEST, _OTHERS = 256, 4096
+"""Values of a tensor whose noise is computed: the largest, and some of the others."""
 _MOST_EXACT = 0.05
 """The largest share of a tensor's numbers besides 0 that may lie on steps of int8."""
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class _Group:
-    """Tensors that take one factor, and the classes of channels that they reach."""
-
-    tensors: list[str]
-    classes: set[int]
+Ids = NDArray[np.int64]
 
 
 def with_free_factors(
-    graph: OnnxGraph, regions: Regions, statistics: Mapping[str, TensorStatistics]
+    graph: OnnxGraph, regions: Regions, statistics: Mapping[str, TensorStatistics], fixed: Collection[str] = ()
 ) -> OnnxGraph | None:
-    """Return a canonical graph with products by a number behind tensors that gain by it; None if there are none.
+    """Return a canonical graph whose tensors and weights have less noise by such factors; None if it gains little.
 
     Args:
         graph: The float graph.
         regions: Its int8 part.
         statistics: Of the tensors that become int8.
+        fixed: Further tensors whose values must stay.
     """
-    classes = find_classes(graph, (), sources=dict.fromkeys(_candidates(graph, regions, statistics)))
-    groups = [group for group in _groups(classes) if FIXED not in group.classes]
-    factors = np.ones(classes.count)
-    chosen: dict[str, float] = {}
-    for group in groups:
-        factor = _best(graph, group, classes, statistics)
-        chosen |= dict.fromkeys(group.tensors, factor)
-        factors[list(group.classes)] = factor
-    chosen = {name: factor for name, factor in chosen.items() if factor != 1}
-    return _multiplied(scaled(graph, classes, factors), chosen) if chosen else None
+    sources = dict.fromkeys(_candidates(graph, regions, statistics))
+    classes = find_classes(graph, set(fixed).difference(sources), statistics, sources)
+    homes = homes_of(classes)
+    layers = _layers(graph, classes, homes)
+    noises = _Noises(layers, _tensors(graph, regions, statistics, classes, homes, layers))
+    steps = noises.least()
+    if noises.of(steps) > _MOST_LOSS * noises.of({}):
+        return None
+    factors = np.exp2([_octaves(steps.get(home, 0), classes.most[homes == home].min()) for home in homes.tolist()])
+    chosen = {name: float(factors[classes.sources[name].flat[0]]) for name in sources}
+    return _multiplied(scaled(graph, classes, factors), {name: each for name, each in chosen.items() if each != 1})
+
+
+def _octaves(step: int, most: float) -> float:
+    """Return the binary logarithm of a factor of so many steps, but for whole octaves if it is above `most`."""
+    octaves = step / _STEPS
+    return octaves - max(float(np.ceil(octaves - most)), 0.0)
+
+
+class _Layer(NamedTuple):
+    """A layer: the homes of its results and of its data, and its weights' noise for each factor of their quotient."""
+
+    node: OnnxNode
+    made: int
+    read: int
+    noise: Floats
+
+
+def _layers(graph: OnnxGraph, classes: ChannelClasses, homes: Ids) -> list[_Layer]:
+    return [
+        _Layer(
+            layer.node,
+            int(homes[layer.outputs[0]]),
+            int(homes[layer.inputs.flat[0]]),
+            _by_step(partial(_weights_noise, layer.matrix(graph).reshape(-1))),
+        )
+        for layer in classes.layers
+    ]
+
+
+def _tensors(
+    graph: OnnxGraph,
+    regions: Regions,
+    statistics: Mapping[str, TensorStatistics],
+    classes: ChannelClasses,
+    homes: Ids,
+    layers: Sequence[_Layer],
+) -> dict[int, Floats]:
+    """Return the noise of each home's tensors for each of its factors."""
+    padded = {layer.read for layer in layers if is_padded(layer.node)}
+    tables = roots_of(graph)
+
+    def seen(name: str, home: int) -> TensorStatistics:
+        found = statistics[name]
+        return _thinned(_centred(found) if name in tables and home not in padded else found)
+
+    made: dict[int, Floats] = {home: np.zeros(_STEPS) for home in homes.tolist()}
+    for group in dict.fromkeys(regions.groups.values()):
+        names = [name for name in regions.members(group) if name in classes.tensors]
+        if names:
+            home = int(homes[classes.tensors[names[0]][0]])
+            made[home] += _by_step(partial(_tensors_noise, [seen(name, home) for name in names]))
+    return made
+
+
+class _Noises:
+    """The noise of tensors and of layers' weights, by that of their values, for each factor within a power of two."""
+
+    def __init__(self, layers: Sequence[_Layer], tensors: Mapping[int, Floats]) -> None:
+        self._layers, self._tensors = layers, tensors
+        self._beside: dict[int, list[_Layer]] = {home: [] for home in tensors}
+        for layer in layers:
+            for home in {layer.made, layer.read}:
+                self._beside[home].append(layer)
+
+    def of(self, steps: Mapping[int, int]) -> float:
+        """Return the sum of all noise by the step of each home's factor, 0 of those that are left out."""
+        tensors = [noise[steps.get(home, 0)] for home, noise in self._tensors.items()]
+        layers = [each.noise[(steps.get(each.made, 0) - steps.get(each.read, 0)) % _STEPS] for each in self._layers]
+        return float(np.sum(tensors) + np.sum(layers))
+
+    def least(self) -> dict[int, int]:
+        """Return the step of each home's factor, with little noise together: each is the best beside the others."""
+        free = [home for home in self._tensors if home != FIXED]
+        starts: list[dict[int, int]] = [{}, {home: int(np.argmin(self._tensors[home])) for home in free}]
+        return min((self._descended(start, free) for start in starts), key=self.of)
+
+    def _descended(self, steps: dict[int, int], free: Sequence[int]) -> dict[int, int]:
+        for _ in range(_ROUNDS):
+            before = dict(steps)
+            for home in free:
+                steps[home] = int(np.argmin(self._around(home, steps)))
+            if steps == before:
+                break
+        return steps
+
+    def _around(self, home: int, steps: Mapping[int, int]) -> Floats:
+        """Return the noise of a home's tensors, and of the layers that make or read them, for each of its factors."""
+        tried, total = np.arange(_STEPS), self._tensors[home].copy()
+        for layer in self._beside[home]:
+            made, read = (tried if each == home else steps.get(each, 0) for each in (layer.made, layer.read))
+            total += layer.noise[(made - read) % _STEPS]
+        return total
 
 
 def _candidates(graph: OnnxGraph, regions: Regions, statistics: Mapping[str, TensorStatistics]) -> list[str]:
@@ -78,45 +181,32 @@ def _candidates(graph: OnnxGraph, regions: Regions, statistics: Mapping[str, Ten
     return [name for name in fixed if is_free(name) and not _is_exact(statistics[name])]
 
 
-def _groups(classes: ChannelClasses) -> Iterator[_Group]:
-    """Yield the tensors that share classes of channels together."""
-    left = {name: set(ids.reshape(-1).tolist()) for name, ids in classes.sources.items()}
-    while left:
-        name, reached = left.popitem()
-        tensors = [name]
-        while joined := [other for other, ids in left.items() if ids & reached]:
-            for other in joined:
-                reached |= left.pop(other)
-            tensors += joined
-        yield _Group(tensors, reached)
+def _by_step(noise: Callable[[float], float]) -> Floats:
+    """Return the noise for each factor within a power of two."""
+    return np.array([noise(2.0 ** (step / _STEPS)) for step in range(_STEPS)])
 
 
-def _best(
-    graph: OnnxGraph, group: _Group, classes: ChannelClasses, statistics: Mapping[str, TensorStatistics]
-) -> float:
-    """Return the factor between 1/2 and 2 with the least noise; 1 if none brings enough."""
-    reading = [layer for layer in classes.layers if np.isin(layer.inputs, list(group.classes)).any()]
-    shifted = set() if any(is_padded(layer.node) for layer in reading) else roots_of(graph).keys()
-    found = [_centred(statistics[name]) if name in shifted else statistics[name] for name in group.tensors]
-    fixed = [layer.matrix(graph) for layer in reading if np.all(layer.outputs == FIXED)]
-    noises = {factor: _noise(found, fixed, factor) for factor in _factors(max(part.largest for part in found))}
-    best = min(noises, key=noises.__getitem__)
-    return best if noises[best] <= _MOST_LOSS * noises[1.0] else 1.0
+def _tensors_noise(found: Sequence[TensorStatistics], factor: float) -> float:
+    """Return the noise of tensors that share a scale."""
+    times = [_times(each, factor) for each in found]
+    exponent = best_exponent(times)
+    return float(np.mean([loss_of(each, exponent) for each in times]))
 
 
-def _factors(largest: float) -> list[float]:
-    """Return 1, the factor that brings the largest value to the end of int8, and smaller ones, which clip it."""
-    if not largest > 0:
-        return [1.0]
-    first = 2.0 ** (np.log2(127 / largest) % 1)
-    return [1.0, *(first * 2.0 ** (-step / _STEPS) for step in range(_STEPS))]
+def _weights_noise(weights: Floats, factor: float) -> float:
+    """Return the noise of weights."""
+    return least_loss((weights[:: max(weights.size // _MOST_WEIGHTS, 1)] * factor).astype(np.float32))
 
 
-def _noise(found: Sequence[TensorStatistics], fixed: Sequence[Floats], factor: float) -> float:
-    """Return the mean noise of tensors, and of weights whose scale no factor of their sums can fit."""
-    tensors = [loss_of(_times(part, factor)) for part in found]
-    weights = [least_loss((each / factor).astype(np.float32)) for each in fixed]
-    return float(np.mean(tensors) + np.mean(weights or [0.0]))
+def _thinned(found: TensorStatistics) -> TensorStatistics:
+    """Return fewer values, and all of the largest, which a range may clip."""
+    order = np.argsort(np.abs(found.values))
+    others, largest = order[:-_LARGEST], order[-_LARGEST:]
+    step = max(len(others) // _OTHERS, 1)
+    some = np.concatenate((others[::step], largest))
+    counts = found.counts[some]
+    counts[:-_LARGEST] *= step
+    return replace(found, values=found.values[some], counts=counts)
 
 
 def _is_exact(found: TensorStatistics) -> bool:

@@ -154,9 +154,9 @@ def best_exponent(values: Sequence[TensorStatistics], clipped: float = _CLIPPED)
     return min(candidates, key=lambda k: sum(_loss(part, k, clipped) for part in values))
 
 
-def loss_of(found: TensorStatistics) -> float:
-    """Return the power of a tensor's error in int8 with the scale that loses least, by that of its values."""
-    return _loss(found, best_exponent([found]), _CLIPPED)
+def loss_of(found: TensorStatistics, exponent: int) -> float:
+    """Return the power of a tensor's error in int8 with scale 2^-exponent, by that of its values."""
+    return _loss(found, exponent, _CLIPPED)
 
 
 def least_loss(values: NDArray[np.float32]) -> float:
