@@ -43,7 +43,7 @@ _MOST_WEIGHTS = 1 << 14
 """Weights of a layer, evenly spread, whose noise is computed."""
 _LARGEST, _OTHERS = 256, 4096
 """Values of a tensor whose noise is computed: the largest, and some of the others."""
-_MOST_EXACT = 0.05
+_MOST_EXACT = 0.5
 """The largest share of a tensor's numbers besides 0 that may lie on steps of int8."""
 
 Floats = NDArray[np.float64]
