@@ -131,7 +131,9 @@ def fit(
         best, candidates = _with_blocks_if_better(best, candidates, refining)
     if borders is not False:
         some = Borders.ALL if borders or best.candidate.decibels < enough else Borders.DENSE
-        best = _with_borders_if_better(best, candidates.bordered(some), refining, some, asked=bool(borders))
+        best = _with_borders_if_better(
+            best, candidates.bordered(some, best.candidate), refining, some, asked=bool(borders)
+        )
     if least_decibels is not None:
         advance.begin()
         chosen = choose_kept(
@@ -206,7 +208,7 @@ class _Refining:
 def _with_floats(best: _Refined, candidates: _Candidates, refining: _Refining) -> _Refined:
     """Return the best candidate with more nodes in float, in the form of the one that chose them or in another."""
     found = candidates.best()
-    bordered = candidates.bordered(best.candidate.bordered)
+    bordered = candidates.bordered(best.candidate.bordered, best.candidate)
     return refining.best_of([*(bordered or found), candidates.again(best.candidate)])
 
 
@@ -293,10 +295,15 @@ class _Candidates:
         made._search, made._done, made._forms = self._search, self._done, self._forms
         return made
 
-    def bordered(self, borders: Borders) -> list[_Candidate]:
-        """Return the best of the forms that `best` found with the inputs of padded convolutions centred, too."""
+    def bordered(self, borders: Borders, like: _Candidate) -> list[_Candidate]:
+        """Return the best of the forms that `best` found with the inputs of padded convolutions centred, too.
+
+        Of a large network it is the form that is equalised `like` a candidate.
+        """
         layers = [layer.node for layer in self._forms[0].start.regions.layers]
-        forms = self._forms if any(is_padded(node) and borders.hold(node) for node in layers) else ()
+        if not any(is_padded(node) and borders.hold(node) for node in layers):
+            return []
+        forms = [each for each in self._forms if self._refined > 1 or each.equalised == like.equalised]
         return best_starts((made for each in forms for made in self._centred(each, borders)), self._refined)
 
     def again(self, candidate: _Candidate) -> _Candidate:

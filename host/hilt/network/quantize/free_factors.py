@@ -69,7 +69,8 @@ def with_free_factors(
     steps = noises.least()
     if noises.of(steps) > _MOST_LOSS * noises.of({}):
         return None
-    factors = np.exp2([_octaves(steps.get(home, 0), classes.most[homes == home].min()) for home in homes.tolist()])
+    octaves = {home: _octaves(steps.get(home, 0), classes.most[homes == home].min()) for home in set(homes.tolist())}
+    factors = np.exp2([octaves[home] for home in homes.tolist()])
     chosen = {name: float(factors[classes.sources[name].flat[0]]) for name in sources}
     return _multiplied(scaled(graph, classes, factors), {name: each for name, each in chosen.items() if each != 1})
 
