@@ -82,6 +82,21 @@ def test_an_input_reaches_the_end_of_int8_and_its_error_falls() -> None:
     assert np.square(given - feeds["x"]).mean() < 0.4 * np.square(wanted - feeds["x"]).mean()
 
 
+def test_alone_an_input_reaches_the_end_whatever_the_weights_are() -> None:
+    random = np.random.default_rng(7)
+    kernels = {
+        name: random.normal(0, 0.3, size).astype(np.float32)
+        for name, size in (("w", (8, 4, 3, 3)), ("u", (8, 8, 3, 3)))
+    }
+    graph = canonical(model_of([convolution("x", "w", "i"), *TAIL], {"x": SHAPE}, kernels))
+    regions = find_regions(graph)
+    made = with_free_factors(graph, regions, observe(graph, regions.tensors, samples()), alone=True)
+    assert made is not None
+    (product,) = (node for node in made.nodes if node.op == "Mul")
+    assert made.constants[product.inputs[1]] == pytest.approx(127 / 64 / 1.1, rel=STEP)
+    assert made.constants[made.nodes[-1].inputs[1]] is graph.constants["u"]
+
+
 def steps_of(data: Array, factor: float, scale: float) -> Array:
     (made,) = evaluate_node(Node("q", "quantize", ("x",), ("y",), {"scale": scale, "factor": factor}), [data])
     return (made * np.float32(scale / factor)).astype(np.float32)

@@ -43,9 +43,9 @@ _LEAST_BORDER_GAIN = {Borders.ALL: 0.1, Borders.DENSE: 0.25}
 longer time of depthwise layers."""
 _REFINED_MACS, _MOST_REFINED = 1e8, 2
 """Starts that are refined: as many as make so many multiply-accumulates an inference together, two at most."""
-_STARTS = 3 + len(RULES) + 4 * len(WEIGHTS_SHARES)
-"""Starts that are tried at most: the graph, with free factors, equalised by each rule, two of these centred in each
-way, and with borders, and one in blocks."""
+_STARTS = 4 + len(RULES) + 8 * len(WEIGHTS_SHARES)
+"""Starts that are tried at most: the graph, with free factors of all tensors and of some, equalised by each rule, four
+of these centred in each way, and with borders, and one in blocks."""
 
 
 @dataclass(frozen=True)
@@ -278,16 +278,25 @@ class _Candidates:
         self._forms: tuple[_Candidate, ...] = ()
 
     def best(self) -> list[_Candidate]:
-        """Return the best of the graph as it is, equalised, and each of the two with centred tensors: a few.
+        """Return the best of the graph with free factors, equalised, and each of its forms with centred tensors: a few.
 
-        As it is, or with free factors unless they cost.
+        With free factors unless they cost, as it is else.
         """
-        plain = self._made(self.graph)
-        plain = self._factored(plain) if self._samples.unseen else plain
+        first = self._made(self.graph)
+        plain = self._factored(first) if self._samples.unseen else first
         equalised = best_starts(self._equalised(plain.start), self._refined)
-        self._forms = (plain, *equalised[:1])
+        self._forms = (plain, *equalised[:1], *(self._others(first) if plain is not first else ()))
         centred = (made for each in self._forms for made in self._centred(each))
         return best_starts(chain((plain, *equalised), centred), self._refined)
+
+    def _others(self, first: _Candidate) -> Iterator[_Candidate]:
+        """Yield further forms of a small network, whose tensors are centred: as it is, and with some free factors."""
+        if self._refined == 1:
+            return
+        yield first
+        alone = with_free_factors(self.graph, first.start.regions, first.start.statistics, self._ends, alone=True)
+        if alone is not None:
+            yield self._made(alone)
 
     def in_blocks(self, channel_block: int) -> _Candidates:
         """Return candidates of the forms that `best` found, with weight scales by blocks of channels."""

@@ -51,7 +51,12 @@ Ids = NDArray[np.int64]
 
 
 def with_free_factors(
-    graph: OnnxGraph, regions: Regions, statistics: Mapping[str, TensorStatistics], fixed: Collection[str] = ()
+    graph: OnnxGraph,
+    regions: Regions,
+    statistics: Mapping[str, TensorStatistics],
+    fixed: Collection[str] = (),
+    *,
+    alone: bool = False,
 ) -> OnnxGraph | None:
     """Return a canonical graph whose tensors and weights have less noise by such factors; None if it gains little.
 
@@ -60,14 +65,16 @@ def with_free_factors(
         regions: Its int8 part.
         statistics: Of the tensors that become int8.
         fixed: Further tensors whose values must stay.
+        alone: Give inputs and tables alone factors, each by its own noise: those of layers' results may come later.
     """
     sources = dict.fromkeys(_candidates(graph, regions, statistics))
     classes = find_classes(graph, set(fixed).difference(sources), statistics, sources)
     homes = homes_of(classes)
     layers = _layers(graph, classes, homes)
     noises = _Noises(layers, _tensors(graph, regions, statistics, classes, homes, layers))
-    steps = noises.least()
-    if noises.of(steps) > _MOST_LOSS * noises.of({}):
+    reached = {int(homes[classes.sources[name].flat[0]]) for name in sources} - {FIXED}
+    steps = noises.least_of_each(reached) if alone else noises.least()
+    if not any(steps.values()):
         return None
     octaves = {home: _octaves(steps.get(home, 0), classes.most[homes == home].min()) for home in set(homes.tolist())}
     factors = np.exp2([octaves[home] for home in homes.tolist()])
@@ -143,11 +150,18 @@ class _Noises:
         layers = [each.noise[(steps.get(each.made, 0) - steps.get(each.read, 0)) % _STEPS] for each in self._layers]
         return float(np.sum(tensors) + np.sum(layers))
 
+    def least_of_each(self, homes: Collection[int]) -> dict[int, int]:
+        """Return the step of the factor of each home that leaves its own tensors least noise."""
+        return {home: int(np.argmin(self._tensors[home])) for home in homes}
+
     def least(self) -> dict[int, int]:
-        """Return the step of each home's factor, with little noise together: each is the best beside the others."""
+        """Return the step of each home's factor, with little noise together; none if they gain little.
+
+        Each is the best beside the others.
+        """
         free = [home for home in self._tensors if home != FIXED]
-        starts: list[dict[int, int]] = [{}, {home: int(np.argmin(self._tensors[home])) for home in free}]
-        return min((self._descended(start, free) for start in starts), key=self.of)
+        best = min((self._descended(start, free) for start in ({}, self.least_of_each(free))), key=self.of)
+        return best if self.of(best) <= _MOST_LOSS * self.of({}) else {}
 
     def _descended(self, steps: dict[int, int], free: Sequence[int]) -> dict[int, int]:
         for _ in range(_ROUNDS):
