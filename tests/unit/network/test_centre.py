@@ -308,7 +308,7 @@ def test_slopes_of_channels_take_a_constant_off_their_result_and_keep_that_of_th
     assert shifts["t"].taken > 0 and not shifts["s"].taken.any()
     assert shifts["t"].factor == shifts["s"].factor
     monkeypatch.setattr(fit, "equalised", lambda *given: None)
-    monkeypatch.setattr(fit, "with_free_factors", lambda *given: None)
+    monkeypatch.setattr(fit._Candidates, "_factored", lambda *given: iter(()))
     result = quantise(canonical(NETWORKS["PRelu"]), Calibration(images(SAMPLES, 0)), search=False)
     assert [node.op for node in result.graph.nodes][:4] == ["quantize", "conv2d", "prelu", "conv2d"]
     assert result.graph.nodes[2].attributes["offset"] < -32

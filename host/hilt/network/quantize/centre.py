@@ -190,6 +190,6 @@ def _like(graph: OnnxGraph, name: str, stem: str) -> str:
 
 
 def _insert(graph: OnnxGraph, node: OnnxNode) -> None:
-    """Insert a node behind the one that makes what it reads."""
+    """Insert a node behind the maker of its data."""
     place = next(place for place, each in enumerate(graph.nodes) if node.inputs[0] in each.outputs)
     graph.nodes.insert(place + 1, node)

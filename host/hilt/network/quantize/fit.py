@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from hilt.network.onnx_graph import OnnxGraph
 from hilt.network.quantize.centre import centred
 from hilt.network.quantize.counting import Counting, uncounted
 from hilt.network.quantize.equalise import RULES, equalised
-from hilt.network.quantize.free_factors import with_free_factors
+from hilt.network.quantize.free_factors import FreeFactors
 from hilt.network.quantize.keep import choose_kept
 from hilt.network.quantize.qdq import Scales
 from hilt.network.quantize.regions import Regions, find_regions
@@ -131,9 +131,7 @@ def fit(
         best, candidates = _with_blocks_if_better(best, candidates, refining)
     if borders is not False:
         some = Borders.ALL if borders or best.candidate.decibels < enough else Borders.DENSE
-        best = _with_borders_if_better(
-            best, candidates.bordered(some, best.candidate), refining, some, asked=bool(borders)
-        )
+        best = _with_borders_if_better(best, candidates, refining, some, asked=bool(borders))
     if least_decibels is not None:
         advance.begin()
         chosen = choose_kept(
@@ -225,13 +223,13 @@ def _with_blocks_if_better(
 
 
 def _with_borders_if_better(
-    best: _Refined, bordered: Sequence[_Candidate], refining: _Refining, borders: Borders, *, asked: bool
+    best: _Refined, candidates: _Candidates, refining: _Refining, borders: Borders, *, asked: bool
 ) -> _Refined:
     """Return the best candidate with borders, if there is one and it is `asked` for or brings enough.
 
     Where a network has enough decibels, those that bring little before they are refined are not.
     """
-    least = _LEAST_BORDER_GAIN[borders]
+    least, bordered = _LEAST_BORDER_GAIN[borders], candidates.bordered(borders, best.candidate)
     if borders is Borders.DENSE:
         bordered = [each for each in bordered if each.decibels > best.candidate.decibels + least]
     if not bordered:
@@ -280,23 +278,15 @@ class _Candidates:
     def best(self) -> list[_Candidate]:
         """Return the best of the graph with free factors, equalised, and each of its forms with centred tensors: a few.
 
-        With free factors unless they cost, as it is else.
+        With free factors unless they cost, as it is else. Of a small network the others are centred, too.
         """
         first = self._made(self.graph)
-        plain = self._factored(first) if self._samples.unseen else first
+        factored = islice(self._factored(first), self._refined if self._samples.unseen else 0)
+        plain, *others = *factored, first
         equalised = best_starts(self._equalised(plain.start), self._refined)
-        self._forms = (plain, *equalised[:1], *(self._others(first) if plain is not first else ()))
+        self._forms = (plain, *equalised[:1], *(others if self._refined > 1 else ()))
         centred = (made for each in self._forms for made in self._centred(each))
         return best_starts(chain((plain, *equalised), centred), self._refined)
-
-    def _others(self, first: _Candidate) -> Iterator[_Candidate]:
-        """Yield further forms of a small network, whose tensors are centred: as it is, and with some free factors."""
-        if self._refined == 1:
-            return
-        yield first
-        alone = with_free_factors(self.graph, first.start.regions, first.start.statistics, self._ends, alone=True)
-        if alone is not None:
-            yield self._made(alone)
 
     def in_blocks(self, channel_block: int) -> _Candidates:
         """Return candidates of the forms that `best` found, with weight scales by blocks of channels."""
@@ -328,11 +318,14 @@ class _Candidates:
             if made is not None:
                 yield self._made(made, equalised=candidate.equalised, centred=True, bordered=borders)
 
-    def _factored(self, plain: _Candidate) -> _Candidate:
-        """Return the graph with free factors, or as it is where there are none or they cost."""
-        factored = with_free_factors(self.graph, plain.start.regions, plain.start.statistics, self._ends)
-        free = None if factored is None else self._made(factored)
-        return free if free is not None and free.decibels > plain.decibels - _FACTOR_LOSS else plain
+    def _factored(self, first: _Candidate) -> Iterator[_Candidate]:
+        """Yield the graph with free factors of all tensors, and of inputs and tables alone, unless they cost."""
+        factors = FreeFactors(self.graph, first.start.regions, first.start.statistics, self._ends)
+        for make in (factors.together, factors.alone):
+            graph = make()
+            free = None if graph is None else self._made(graph)
+            if free is not None and free.decibels > first.decibels - _FACTOR_LOSS:
+                yield free
 
     def _equalised(self, plain: _Start) -> Iterator[_Candidate]:
         """Yield the graph equalised by each rule; too few samples do not show where a channel's values end."""
@@ -353,7 +346,7 @@ class _Candidates:
     def _start(self, graph: OnnxGraph) -> _Start:
         """Return the scales of a form of the graph that lose least tensor by tensor, biases corrected if it serves.
 
-        The tensors to reach are the ends of an int8 part without nodes kept in float: what these read is no end.
+        The tensors to reach are the ends of an int8 part without nodes kept in float: such nodes read no end.
         """
         regions = find_regions(graph, self._kept)
         unseen, seen = self._samples.unseen, self._samples.fitted

@@ -5,8 +5,8 @@ its results. A table multiplies by any number, and so does the processor where i
 that read the result take the factor up in their weights: the float network computes the same. One number serves all of
 a tensor here; equalising finds others by channel.
 
-A layer's weights become larger by the factor of its results, and smaller by that of its data, so that what serves a
-tensor may cost a layer half of its steps. All factors are chosen together.
+A layer's weights become larger by the factor of its results, and smaller by that of its data, so that the best
+one of a tensor may cost a layer half of its steps. All factors are chosen together.
 """
 
 from __future__ import annotations
@@ -50,36 +50,52 @@ Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
 
-def with_free_factors(
-    graph: OnnxGraph,
-    regions: Regions,
-    statistics: Mapping[str, TensorStatistics],
-    fixed: Collection[str] = (),
-    *,
-    alone: bool = False,
-) -> OnnxGraph | None:
-    """Return a canonical graph whose tensors and weights have less noise by such factors; None if it gains little.
+class FreeFactors:
+    """The factors of a graph's tensors."""
 
-    Args:
-        graph: The float graph.
-        regions: Its int8 part.
-        statistics: Of the tensors that become int8.
-        fixed: Further tensors whose values must stay.
-        alone: Give inputs and tables alone factors, each by its own noise: those of layers' results may come later.
-    """
-    sources = dict.fromkeys(_candidates(graph, regions, statistics))
-    classes = find_classes(graph, set(fixed).difference(sources), statistics, sources)
-    homes = homes_of(classes)
-    layers = _layers(graph, classes, homes)
-    noises = _Noises(layers, _tensors(graph, regions, statistics, classes, homes, layers))
-    reached = {int(homes[classes.sources[name].flat[0]]) for name in sources} - {FIXED}
-    steps = noises.least_of_each(reached) if alone else noises.least()
-    if not any(steps.values()):
-        return None
-    octaves = {home: _octaves(steps.get(home, 0), classes.most[homes == home].min()) for home in set(homes.tolist())}
-    factors = np.exp2([octaves[home] for home in homes.tolist()])
-    chosen = {name: float(factors[classes.sources[name].flat[0]]) for name in sources}
-    return _multiplied(scaled(graph, classes, factors), {name: each for name, each in chosen.items() if each != 1})
+    def __init__(
+        self,
+        graph: OnnxGraph,
+        regions: Regions,
+        statistics: Mapping[str, TensorStatistics],
+        fixed: Collection[str] = (),
+    ) -> None:
+        """Compute the noise of tensors and weights.
+
+        Args:
+            graph: A canonical float graph.
+            regions: Its int8 part.
+            statistics: Of the tensors that become int8.
+            fixed: Further tensors whose values must stay.
+        """
+        self._graph = graph
+        self._sources = dict.fromkeys(_candidates(graph, regions, statistics))
+        self._classes = find_classes(graph, set(fixed).difference(self._sources), statistics, self._sources)
+        self._homes = homes_of(self._classes)
+        layers = _layers(graph, self._classes, self._homes)
+        self._noises = _Noises(layers, _tensors(graph, regions, statistics, self._classes, self._homes, layers))
+
+    def together(self) -> OnnxGraph | None:
+        """Return the graph whose tensors and weights have less noise by factors of all; None if it gains little."""
+        return self._made(self._noises.least())
+
+    def alone(self) -> OnnxGraph | None:
+        """Return the graph with factors of inputs and tables alone, each by its own noise; None if there are none.
+
+        Those of layers' results may come later.
+        """
+        reached = {int(self._homes[self._classes.sources[name].flat[0]]) for name in self._sources}
+        return self._made(self._noises.least_of_each(reached - {FIXED}))
+
+    def _made(self, steps: Mapping[int, int]) -> OnnxGraph | None:
+        if not any(steps.values()):
+            return None
+        homes, most = self._homes, self._classes.most
+        octaves = {home: _octaves(steps.get(home, 0), most[homes == home].min()) for home in set(homes.tolist())}
+        factors = np.exp2([octaves[home] for home in homes.tolist()])
+        chosen = {name: float(factors[self._classes.sources[name].flat[0]]) for name in self._sources}
+        made = scaled(self._graph, self._classes, factors)
+        return _multiplied(made, {name: factor for name, factor in chosen.items() if factor != 1})
 
 
 def _octaves(step: int, most: float) -> float:
