@@ -145,3 +145,17 @@ def assert_same(model: Any, feeds: dict[str, Array]) -> Counter[str]:
     for first, second in zip(run_float(model, feeds), given, strict=True):
         np.testing.assert_allclose(first, second, rtol=1e-4, atol=1e-4)
     return Counter(node.op for node in graph.nodes)
+
+
+_RANDOM = np.random.default_rng(11)
+_FIRST = _RANDOM.bit_generator.state
+
+
+def normal(*shape: int) -> Array:
+    """Return numbers of a standard normal distribution, others each time in a test."""
+    return _RANDOM.normal(0, 1, shape).astype(np.float32)
+
+
+def draw_again() -> None:
+    """Let `normal` begin with its first numbers."""
+    _RANDOM.bit_generator.state = _FIRST

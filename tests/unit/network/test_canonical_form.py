@@ -16,20 +16,7 @@ from hilt.network.calibration import Runner
 from hilt.network.onnx_graph import OnnxError
 from hilt.network.onnx_simplify import fixed_model, read_fixed
 
-from .models import Array, assert_same, canonical, model_of, run_float, saved
-
-RANDOM = np.random.default_rng(11)
-_FIRST = RANDOM.bit_generator.state
-
-
-@pytest.fixture(autouse=True)
-def _same_numbers_alone() -> None:
-    """Give each test the same numbers whether or not others ran before it."""
-    RANDOM.bit_generator.state = _FIRST
-
-
-def normal(*shape: int) -> Array:
-    return RANDOM.normal(0, 1, shape).astype(np.float32)
+from .models import Array, assert_same, canonical, model_of, normal, run_float, saved
 
 
 @pytest.mark.parametrize("op", ["Conv", "ConvTranspose"])

@@ -8,20 +8,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from .models import Array, assert_same, canonical, model_of
-
-RANDOM = np.random.default_rng(11)
-_FIRST = RANDOM.bit_generator.state
-
-
-@pytest.fixture(autouse=True)
-def _same_numbers_alone() -> None:
-    """Give each test the same numbers whether or not others ran before it."""
-    RANDOM.bit_generator.state = _FIRST
-
-
-def normal(*shape: int) -> Array:
-    return RANDOM.normal(0, 1, shape).astype(np.float32)
+from .models import assert_same, canonical, model_of, normal
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 The results of a Relu or a HardSwish lie on one side of zero, where int8 has 127 steps; a mean apart from zero costs
 range too, and so do values in front of a HardSwish that it makes zero. The layers that read a centred tensor take the
 constant up in their biases, expressions add it again, and the layer, or the expression, that makes the tensor takes it
-off. Floats and the caller read it as it was: they multiply and add, which a table of floats does with what leaves int8.
+off. Floats and the caller read it as it was: they multiply and add, which a table of floats does where int8 ends.
 The float network computes the same, but for less than a quarter of a step where an expression is nearly flat.
 A convolution that pads its input reads zeros beside it, where a centred tensor has another number. Its input stays as
 it is, or, with `borders`, a Pad puts that number around it; VTA takes a few cycles more for it

@@ -74,7 +74,7 @@ class ChannelClasses:
         count: How many there are, `FIXED` among them.
         layers: The layers with constant weights.
         tensors: The classes of each channel (the second axis) by tensor.
-        most: The binary logarithm of the largest factor of each class (count,): infinity, or what a Clip leaves.
+        most: The binary logarithm of the largest factor of each class (count,): infinity, or the room below a Clip.
         sources: The classes of each channel of the tensors that were given as sources.
     """
 
