@@ -207,7 +207,7 @@ def test_equalising_changes_no_result(kind: str) -> None:
         **weights_of("u", 8, 8, 3, 3), **weights_of("d", 8, 1, 3, 3), **weights_of("g", 8, 4, 3, 3),
         **weights_of("k", 8, 8, 1, 1), "zero": np.array([0]), "four": np.array([4]), "eight": np.array([8]),
         "one": np.array([1]), "slope": np.abs(normal(8, 1, 1)), "low": np.array(0, np.float32),
-        "high": np.array(6, np.float32), "lower": np.array(-3, np.float32), "one_up": np.array(1, np.float32),
+        "high": np.array(6, np.float32), "lower": np.array(-5, np.float32), "one_up": np.array(1, np.float32),
         "twice": np.array([1, 1, 2, 2], np.float32),
         "ring": np.array([0, 0, 1, 1, 0, 0, 1, 1]), "parted": np.array([1, 2, 4, 8, 8]),
         "joined": np.array([1, 8, 8, 8]), "rows": np.array([1, 1, 8, 64]),

@@ -123,3 +123,18 @@ def test_a_range_has_no_room_where_samples_are_held_out_and_one_line_says_where_
     assert not hold_out(Calibration(_samples(7, 0))).unseen
     assert "fitted the scales" in few.costs.warnings()[0]
     assert not many.costs.warnings()
+
+
+def _seen(*samples: list[float]) -> tuple[list[float], list[float]]:
+    """Return the least and the largest value to expect of each channel: one value a channel and sample."""
+    graph = canonical(model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": (1, len(samples[0]), 1, 1)}, {}))
+    feeds = [{"x": np.array(sample, np.float32).reshape(1, -1, 1, 1)} for sample in samples]
+    found = observe(graph, ["x"], feeds)["x"]
+    return found.lows.tolist(), found.highs.tolist()
+
+
+def test_a_channel_that_few_samples_fill_has_room() -> None:
+    lows, highs = _seen([1, 4, 0, -1], [1, 1, 0, -1], [1, 2, 0, -3])
+    assert highs == [1, 6, 0, -1], "as far above the largest value as that is above the second"
+    assert lows == [1, 1 - 1, 0, -3 - 2]
+    assert _seen([4, -1]) == ([4, -1], [4, -1]), "one sample tells of no others"

@@ -31,8 +31,8 @@ class TensorStatistics:
         values: A sample of them: evenly spread ones, and those that are beyond these.
         counts: How many values each of the sample stands for.
         means: The mean of each channel (the second axis), over all samples.
-        lows: The least value of each channel.
-        highs: The largest value of each channel.
+        lows: The least value to expect of each channel.
+        highs: The largest value to expect of each channel.
         growth: Factors by which values to come may exceed these, with the share of each.
         ends: The values that they cannot pass.
     """
@@ -123,9 +123,22 @@ def _together(parts: Sequence[TensorStatistics]) -> TensorStatistics:
         np.concatenate([part.values for part in parts]),
         np.concatenate([part.counts for part in parts]),
         np.mean([part.means for part in parts], axis=0),
-        np.min([part.lows for part in parts], axis=0),
-        np.max([part.highs for part in parts], axis=0),
+        -_farthest([-part.lows for part in parts]),
+        _farthest([part.highs for part in parts]),
     )
+
+
+def _farthest(highs: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Return the largest value to expect of each channel, from the largest one in each sample.
+
+    It is as far above the largest one as that is above the second (Robson and Whitlock, 1964). Where few samples reach
+    far, others go further: the largest values alone would leave a channel no room for these.
+    """
+    if len(highs) == 1:
+        return highs[0]
+    second, first = np.sort(highs, axis=0)[-2:]
+    farthest: NDArray[np.float64] = 2 * first - second
+    return farthest
 
 
 def _sample(flat: NDArray[Any], share: int) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
