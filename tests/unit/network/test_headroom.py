@@ -135,6 +135,6 @@ def _seen(*samples: list[float]) -> tuple[list[float], list[float]]:
 
 def test_a_channel_that_few_samples_fill_has_room() -> None:
     lows, highs = _seen([1, 4, 0, -1], [1, 1, 0, -1], [1, 2, 0, -3])
-    assert highs == [1, 6, 0, -1], "as far above the largest value as that is above the second"
-    assert lows == [1, 1 - 1, 0, -3 - 2]
+    assert highs == [1, 5, 0, -1], "half as far above the largest value as that is above the second"
+    assert lows == [1, 1 - 0.5, 0, -3 - 1]
     assert _seen([4, -1]) == ([4, -1], [4, -1]), "one sample tells of no others"

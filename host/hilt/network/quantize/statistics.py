@@ -18,6 +18,8 @@ _VALUES_PER_TENSOR = 1 << 15
 _CLIPPED = 2.0
 """How often the power of an error beyond int8's range counts in a tensor: such errors meet in few samples, and values
 to come lie further out than those that were seen."""
+_ROOM = 0.5
+"""Share of the way from the second largest to the largest value that values to come may go further."""
 FARTHEST_CLIP = 4
 """Scales down to 2^-4 of the one that clips nothing are tried."""
 
@@ -131,13 +133,14 @@ def _together(parts: Sequence[TensorStatistics]) -> TensorStatistics:
 def _farthest(highs: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     """Return the largest value to expect of each channel, from the largest one in each sample.
 
-    It is as far above the largest one as that is above the second (Robson and Whitlock, 1964). Where few samples reach
-    far, others go further: the largest values alone would leave a channel no room for these.
+    Where few samples reach far, others go further: the largest values alone would leave a channel no room for these.
+    One that is as far above the largest as that is above the second estimates the end of all (Robson and Whitlock,
+    1964); half of that loses least in networks with 32 and 64 samples.
     """
     if len(highs) == 1:
         return highs[0]
     second, first = np.sort(highs, axis=0)[-2:]
-    farthest: NDArray[np.float64] = 2 * first - second
+    farthest: NDArray[np.float64] = first + _ROOM * (first - second)
     return farthest
 
 
