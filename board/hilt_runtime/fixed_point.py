@@ -34,7 +34,7 @@ def fixed_point(values: np.ndarray, exponent: Any) -> Any:
 
 
 def factors_of(scales: np.ndarray, exponent: Any) -> Any:
-    """Return what the sums of rows of these scales are multiplied with, in float32: of less than 2^-100 it is 0.
+    """Return the factor of the sums of rows of these scales, in float32: of less than 2^-100 it is 0.
 
     So no product is subnormal, which NEON would take for 0.
     """

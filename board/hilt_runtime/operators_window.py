@@ -154,7 +154,7 @@ def _output_size(length: int, taps: int, stride: int, ceil: bool) -> int:
 
 
 class PoolGeometry(NamedTuple):
-    """A pool's window, each (height, width); pads are top, left, bottom, right, and `behind` what ceil adds."""
+    """A pool's window, each (height, width); pads are top, left, bottom, right, and `behind` the pads of ceil."""
 
     kernel: List[int]
     strides: List[int]

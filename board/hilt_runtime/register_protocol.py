@@ -92,7 +92,7 @@ class RegisterProtocol(NamedTuple):
         """Start in C, and wait a little there: longer programs, and every fault, are this class's as ever."""
         begun = mapped.start(address, count)
         if begun is None:
-            self.soft_reset()  # says what is wrong, or ends late
+            self.soft_reset()  # names the fault, or ends late
             begun = self._start(address, count), False
         started, old_done = begun
         self._sleep(expected_seconds)

@@ -33,7 +33,7 @@ class Experiment:
     """None if it takes hours at any size."""
 
     def sized(self, settings: BenchSettings) -> BenchSettings:
-        """Return the settings with the quick size in place of what is not given, if they ask for it."""
+        """Return the settings with the quick size in place of settings that are not given, if they ask for it."""
         if not settings.quick or self.quick is None:
             return settings
         seeds, workloads, checks = settings.seeds, settings.workloads, settings.checks

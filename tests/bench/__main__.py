@@ -82,7 +82,7 @@ def show(console: Console, topic: Topic, sizes: Sizes) -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(TOPICS)}; without any, all of them")
-    parser.add_argument("--list", action="store_true", help="say what can be measured")
+    parser.add_argument("--list", action="store_true", help="list the measurements")
     for field in fields(Sizes):
         parser.add_argument(
             f"--{field.name.replace('_', '-')}", type=int, default=field.default, help="default: %(default)s"

@@ -51,4 +51,4 @@ def prepared(
             device.write_memory(addresses[name], array)
         yield Prepared(device, addresses["insn"], len(program.instructions))
         output = device.view(addresses["out"], program.buffer("out").bytes).view(np.int8)
-        assert np.array_equal(output, tensors.expected.ravel()), "what was timed gave a wrong answer"
+        assert np.array_equal(output, tensors.expected.ravel()), "the timed program gave a wrong answer"

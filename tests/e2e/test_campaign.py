@@ -102,7 +102,7 @@ def test_its_commands_when_it_is_over(
     assert command(["campaigns"]) == Exit.OK
     assert f"{done['gain']:.2f}" in capsys.readouterr().out
     assert command(["resume", uuid, "--json"]) == Exit.OK
-    assert json.loads(capsys.readouterr().out) == done, "to attach to what has finished shows it"
+    assert json.loads(capsys.readouterr().out) == done, "to attach to a finished campaign shows it"
     for arguments, words in (
         (("pause", uuid), "is not running"),
         (("stop", uuid), "is not running"),

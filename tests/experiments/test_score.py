@@ -1,4 +1,4 @@
-"""The experiment `score`: its runs, what it keeps of them, and its tables."""
+"""The experiment `score`: its runs, the rows that it keeps, and its tables."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ the manifest or bytes of the zip file changed; the sums of its parts are right a
 
 What an accepted mutant does is decided by the golden model, which knows nothing of hilt_runtime's checks: its memory is
 the network's own and nothing else, so any other address is a fault, as is an index past a buffer on chip, or a program
-that never ends. Constants and instructions must be what they were.
+that never ends. Constants and instructions must stay.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from tests.unit.network_compile.graphs import (
 
 _WEIGHED_EVERY = 40
 _SPARE_BYTES = 3 << 20
-"""What reading may take besides twice the file: the manifest as objects, and fields of instructions."""
+"""Memory that reading may take besides twice the file: the manifest as objects, and fields of instructions."""
 MOST_TIMES_DECLARED = 2.0
 """Bytes that reading may take, in sizes of the file."""
 _LONGEST_WORK = 2_000_000

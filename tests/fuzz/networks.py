@@ -49,7 +49,7 @@ _ACTIVATIONS = ("Relu", "Sigmoid", "HardSwish", "LeakyRelu", "Clip", "Tanh")
 
 @dataclass
 class NetworkStatistics:
-    """What became of the networks."""
+    """The outcome of each network."""
 
     networks: int = 0
     refused: Counter[str] = field(default_factory=Counter)
@@ -67,7 +67,7 @@ def fuzz_networks(count: int, seed: int, first: int = 0) -> NetworkStatistics:
 
 
 def try_one(seed: int, number: int, statistics: NetworkStatistics) -> None:
-    """Make and run a network, and add what became of it."""
+    """Make and run a network, and add its outcome."""
     random = np.random.default_rng((seed, number))
     statistics.networks += 1
     try:

@@ -1,4 +1,4 @@
-"""The board that is a computer: what happens to real boards happens to it, and the records are the same.
+"""The board that is a computer: it meets the faults of real boards, and the records are the same.
 
 `make linux` runs all of it. The suite runs only the first tests, where QEMU and the built image are there.
 """

@@ -86,7 +86,7 @@ print(json.dumps(found))
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Return what the program found of a small module and its tests."""
+    """Return the findings of the program in a small module and its tests."""
     folder = tmp_path_factory.mktemp("copy")
     (folder / "host").mkdir()
     (folder / "host" / "small.py").write_text(MODULE)

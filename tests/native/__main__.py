@@ -20,7 +20,7 @@ _FUZZED = 200_000
 
 
 def recorded(folder: Path) -> Path:
-    """Run the operators' tests and return the file of what they compared."""
+    """Run the operators' tests and return the file of their comparisons."""
     parts, records = folder / "parts", folder / "records"
     words = ["-q", "-n", "0", "-p", "no:cacheprovider", *(f"tests/unit/network/{name}" for name in _TESTS)]
     subprocess.run(
@@ -31,7 +31,7 @@ def recorded(folder: Path) -> Path:
 
 
 def main() -> int:
-    """Print what became of every record on every processor; return 1 if one differs."""
+    """Print the outcome of every record on every processor; return 1 if one differs."""
     status = 0
     with tempfile.TemporaryDirectory() as work:
         folder = Path(work)

@@ -132,7 +132,7 @@ OPERATORS: dict[str, tuple[str, list[Any], Mapping[str, Any], int]] = {
 
 
 def records() -> dict[str, tuple[bytes, int]]:
-    """Return a record of each case, and what its instructions are divided by."""
+    """Return a record of each case, and the divisor of its instructions."""
     found = {}
     for name, (op, inputs, attributes, work) in OPERATORS.items():
         builder = Builder()

@@ -160,7 +160,7 @@ def test_no_macro_configures_the_rtl() -> None:
 
 
 def test_registers_are_named_and_reset_alike() -> None:
-    """The idioms of hls/README.md, in what is synthesised: one edge, and `_q` on all registers but memories."""
+    """The idioms of hls/README.md, in synthesised modules: one edge, and `_q` on all registers but memories."""
     for path in RTL.glob("*.sv"):
         text = re.sub(r"//.*", "", path.read_text())
         text = re.sub(r"`ifndef SYNTHESIS.*?`endif", "", text, flags=re.DOTALL)

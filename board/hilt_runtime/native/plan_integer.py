@@ -273,7 +273,7 @@ def _softmax(builder: Builder, inputs: Inputs, attributes: Attributes) -> List[A
 
 
 def _whole_rows(data: Any) -> Any:
-    """Return rows of int8 with what lies between them, of a view of their first elements. Raises NotNativeError."""
+    """Return rows of int8 with the bytes between them, of a view of their first elements. Raises NotNativeError."""
     if data.ndim != 2 or data.strides[1] != 1 or data.strides[0] < data.shape[1]:
         raise NotNativeError("a tensor is not contiguous")
     return np.lib.stride_tricks.as_strided(data, (len(data), data.strides[0]))

@@ -35,7 +35,7 @@ def in_bands(layer: VtaLayer | TiledLayer, made: tuple[int, int], lanes: int) ->
         lanes: Batch lanes of the accelerator.
 
     Raises:
-        NotOnVtaError: A lane would need what no LOAD brings there.
+        NotOnVtaError: A lane would need rows that no LOAD brings there.
     """
     if isinstance(layer, VtaLayer):
         return _convolution(layer, lanes)

@@ -201,7 +201,7 @@ class _Loads:
             left = after
 
     def _left(self, needs: tuple[Need, ...], source: Need) -> tuple[Need, ...]:
-        """Return what lanes need when a LOAD from `source` has brought what it can."""
+        """Return the rows that lanes need when a LOAD from `source` has brought its own."""
 
         def brought(lane: int) -> Need:
             there = isinstance(source, tuple) and 0 <= lane + source[0] < self._bands.lanes

@@ -6,7 +6,7 @@ tensor into VTA's layout and back, `START_SECONDS` one start of VTA. Nothing els
 
 Seconds = calls + instructions / (instructions a cycle * clock * cores at work) + bytes / bytes a second. Bytes come
 from the cache if the step's tensors fit the last level of it, else from memory; more cores do not read them faster.
-Steps that run strip by strip (`chain_seconds`) keep what lies between them in each core's first level.
+Steps that run strip by strip (`chain_seconds`) keep the tensors between them in each core's first level.
 The native engine cuts a large step in pieces for all cores (hilt_runtime.native.split).
 """
 

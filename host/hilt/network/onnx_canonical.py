@@ -180,7 +180,7 @@ def _only_place(places: NDArray[Any] | None, size: int) -> int | None:
 
 
 def _nested_joins(graph: OnnxGraph, node: OnnxNode) -> list[OnnxNode] | None:
-    """Let a Concat join what a Concat in front of it joins, where nothing else reads that one."""
+    """Let a Concat join the operands of a Concat in front of it, where nothing else reads that one."""
     if node.op != "Concat":
         return None
     inputs = _joined(graph, node, len(graph.shape(node.outputs[0])), graph.producers(), graph.consumers())

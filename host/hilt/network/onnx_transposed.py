@@ -232,7 +232,7 @@ def _phase(
 
 
 def _phases_of(pad: int, stride: int, kernel: int, image: int, wanted: int) -> list[_Taps]:
-    """Return what each phase of an axis reads; nothing if one reads nothing, or other inputs than of its own length."""
+    """Return the inputs of each phase of an axis; nothing if one has none, or other inputs than of its own length."""
     found = [_taps(phase, pad, stride, kernel, image, wanted // stride) for phase in range(stride)]
     plain = wanted % stride == 0 and all(min(taps.taken - 1, taps.before, taps.behind) >= 0 for taps in found)
     return found if plain else []

@@ -115,7 +115,7 @@ class Planner:
         self._program(chain)
 
     def _pack_inputs(self, part: Part) -> None:
-        """Let the processor pack what a chain reads and does not make."""
+        """Let the processor pack tensors that a chain reads and does not make."""
         made = {name for placement in part.placements for name in placement.node.outputs}
         for placement in part.placements:
             layer = placement.layer

@@ -94,7 +94,7 @@ class _Postponer:
         return _Late(made, parts[0].entries, parts[0].maker)
 
     def _alike(self, node: Node) -> list[_Late]:
-        """Return what a node reads, if all of it is late, with the same entries; none else."""
+        """Return the tensors that a node reads, if all are late, with the same entries; none else."""
         read = [name for name in node.inputs if name and name not in self._constants]
         parts = [self._late[name] for name in read if name in self._late]
         if len(parts) < (len(node.inputs) if node.op == "Concat" else len(read)):

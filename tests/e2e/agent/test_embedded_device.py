@@ -36,7 +36,7 @@ def test_the_fabric_has_its_clock_before_its_design_and_the_card_is_written_once
     swapped = b"".join(_PAYLOAD[at : at + 4][::-1] for at in range(0, len(_PAYLOAD), 4)).hex()
     steps = [each for each in saw["loading"] if each[0] != "map"]
     assert steps == [["firmware", "vta.bin", swapped, pytest.approx(100.0)], ["xclbin"], ["xclbin"]], "loaded twice"
-    assert saw["loaded"] == "vta.bin", "what the FPGA manager was told"
+    assert saw["loaded"] == "vta.bin", "the FPGA manager's order"
 
 
 def test_registers_are_the_four_pages_of_vta(saw: dict[str, Any]) -> None:

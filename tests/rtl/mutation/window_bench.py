@@ -30,7 +30,7 @@ SINGLE: dict[str, list[Fields]] = {
     "input past its buffer": [window(2, 1, 9, (0, 9), src_factor_in=1)],
     "accumulator past its buffer that is not written": [window(1, 2, 9, (9, 9), dst_factor_out=99)],
 }
-"""Programs of a few GEMMs, by what is special about them."""
+"""Programs of a few GEMMs, by their special traits."""
 
 
 def _compare(rtl: Path, golden: Path, ends: list[Execution]) -> str | None:

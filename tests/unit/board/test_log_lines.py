@@ -15,7 +15,7 @@ REASON = "ValueError: é is no board model"
 
 
 def last_words(chunks: list[bytes]) -> str:
-    """Return what the real method keeps of a worker's standard error."""
+    """Return the lines that the real method keeps of a worker's standard error."""
 
     async def hear() -> str:
         stream = asyncio.StreamReader()

@@ -61,7 +61,7 @@ class Kernel:
         self.allocated: list[int] = []
 
     def allocate(self, shape: tuple[int], dtype: Any, cacheable: bool = False) -> Cached:
-        assert cacheable, "memory that is not cached is not what a coherent port sees"
+        assert cacheable, "a coherent port does not see memory that is not cached"
         (size,) = shape
         if size > self.left:
             raise RuntimeError("Allocate failed: 4294967295")

@@ -1,4 +1,4 @@
-"""The device of a network that runs on a board alone: what it reads of VTA, what it programs, and what it refuses."""
+"""The device of a network that runs on a board alone: its reads of VTA, its programs, and its refusals."""
 
 from __future__ import annotations
 

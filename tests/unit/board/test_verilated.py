@@ -30,7 +30,7 @@ class OldDevice:
 
 
 class Buffer:
-    """pynq's buffer: what it was made of."""
+    """pynq's buffer, with its arguments."""
 
     def __init__(self, shape: Any, dtype: Any, **given: Any) -> None:
         self.shape, self.dtype, self.given = shape, dtype, given

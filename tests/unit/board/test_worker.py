@@ -74,7 +74,7 @@ def test_a_full_card_is_said_where_the_bitstream_gets_its_name_too(worker: Modul
 
 
 class Bench:
-    """A worker without a board: its driver and memory note what they are asked for."""
+    """A worker without a board: its driver and memory note their requests."""
 
     def __init__(self, worker: ModuleType, monkeypatch: pytest.MonkeyPatch, **answers: Any) -> None:
         self.did: list[str] = []

@@ -51,7 +51,7 @@ def module() -> Iterator[ModuleType]:
 
 
 class Device:
-    """Driver, memory and networks in one: what is asked is noted, and what is in `answers` is said or raised."""
+    """Driver, memory and networks in one: requests are noted, and `answers` are said or raised."""
 
     def __init__(self) -> None:
         self.did: list[Any] = []

@@ -1,4 +1,4 @@
-"""A campaign's job: who hears what, what a layer's clients may ask for, the progress over all layers, and its end."""
+"""A campaign's job: who hears it, the requests of a layer's clients, the progress over all layers, and its end."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SECONDS = 30.0
 
 
 class Bench:
-    """A job in this process, what it publishes, and its layers' searches, which do nothing."""
+    """A job in this process, its messages, and its layers' searches, which do nothing."""
 
     def __init__(self, home: Path, monkeypatch: pytest.MonkeyPatch, budget: Budget) -> None:
         self.home, self.store = home, Store(database_path(home))

@@ -1,4 +1,4 @@
-"""One layer of a campaign: its predicted latency, its standing for the allocation, and what it tells its tuner."""
+"""One layer of a campaign: its predicted latency, its standing for the allocation, and its messages to its tuner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loop of a campaign with played layers: what is asked of which layer, what is recorded, and when it ends."""
+"""The loop of a campaign with played layers: the requests to each layer, the records, and its end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BATCH = 3
 
 
 class Layer:
-    """A layer whose tuner has so many trials; it writes what is done to it into a list of all layers."""
+    """A layer whose tuner has so many trials; it writes its calls into a list of all layers."""
 
     def __init__(self, name: str, trials: int, done: list[tuple[Any, ...]], fallbacks: int = 1) -> None:
         self.layer, self.workload = SimpleNamespace(name=name), f"work {name}"

@@ -1,4 +1,4 @@
-"""What commands print of a small store and of schedules, beside what was accepted.
+"""The output of commands for a small store and schedules, beside the accepted one.
 
 Where it is meant to change: `build/host-env/bin/pytest tests/unit/cli/test_as_it_was.py --snapshot-update`.
 """

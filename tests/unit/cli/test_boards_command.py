@@ -1,4 +1,4 @@
-"""`hilt boards`: an address and its parts, what an entry of boards.toml gets, and what each command says."""
+"""`hilt boards`: an address and its parts, the values of an entry of boards.toml, and the output of each command."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_bytes_that_are_no_text_are_the_users(home: Path, words: list[str], caps
 
 
 class Target:
-    """A board that a command resolves: what is done to it is noted, its release last."""
+    """A board that a command resolves: its calls are noted, its release last."""
 
     def __init__(self, virtual: bool = True, power: Any = None) -> None:
         self.did: list[str] = []

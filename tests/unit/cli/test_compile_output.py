@@ -1,4 +1,4 @@
-"""What `hilt compile` prints of a bundle: the place of each node, shares, sums, and where the schedules are from."""
+"""The output of `hilt compile` for a bundle: the place of each node, shares, sums, and where the schedules are from."""
 
 from __future__ import annotations
 

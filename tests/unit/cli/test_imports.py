@@ -1,4 +1,4 @@
-"""`hilt tune` imports what a run needs: no other tuner, no network's passes, no SSH library."""
+"""`hilt tune` imports the modules of a run: no other tuner, no network's passes, no SSH library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `hilt run` prints of an inference whose figures are known, and what it says while a board is on its way."""
+"""The output of `hilt run` for an inference whose figures are known, and its lines while a board is on its way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a terminal sees while a command is loaded: a line from 0.3 s on, gone before the first output."""
+"""The terminal while a command is loaded: a line from 0.3 s on, gone before the first output."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def screen_of(text: str) -> list[str]:
 
 
 def seen_by_a_terminal(words: list[str], awaited: str) -> tuple[str, list[str]]:
-    """Return all the text, and what is left on the screen; the program prints once the text matches `awaited`."""
+    """Return all the text, and the rest on the screen; the program prints once the text matches `awaited`."""
     ours, theirs = pty.openpty()
     text = ""
     command = [sys.executable, "-c", _PROGRAM, *words]

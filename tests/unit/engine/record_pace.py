@@ -1,4 +1,4 @@
-"""Record what a run tells its statistics, and when: `python -m tests.unit.engine.record_pace FILE WORKLOAD OPTION...`.
+"""Record a run's messages to its statistics: `python -m tests.unit.engine.record_pace FILE WORKLOAD OPTION...`.
 
 Adds a record to the JSON list in FILE. An OPTION is a field of RunSpec (`tuner=random`, `trials=24`, `seed=3`,
 `orders=1`, `checks=tvm`, `board=virtual:pynq`) or, with a point in front, an option of the tuner (`.plan_size=8`).

@@ -1,4 +1,4 @@
-"""Designs evaluated by the compiler and the twin: what is explored runs, results are kept, the front is right."""
+"""Designs evaluated by the compiler and the twin: explored designs run, results are kept, the front is right."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_what_agreed_on_the_rtl_is_not_run_again(tmp_path: Path, monkeypatch: py
         assert ran == [PYNQ, fast, slow], "two processes compile two designs, not one"
         ran.clear()
         assert verify(NETWORK, [PYNQ, slow, fast], tmp_path, executor) == first
-    assert ran == [fast], "only what differed runs again"
+    assert ran == [fast], "only the design that differed runs again"
 
 
 def test_designs_that_share_a_compiled_model_are_a_round_apart() -> None:

@@ -97,7 +97,7 @@ def test_the_acknowledged_sequence_is_kept_by_run_and_never_goes_back() -> None:
 
 
 class Client:
-    """An agent's client that lacks some blobs, and notes what it was asked."""
+    """An agent's client that lacks some blobs, and notes its requests."""
 
     def __init__(self, lacks: Callable[[list[str]], list[str]]) -> None:
         self.lacks = lacks

@@ -89,7 +89,7 @@ def test_a_pynq_z2_as_it_should_be_is_well_and_may_take_its_time_to_import_pynq(
 
 
 @pytest.mark.parametrize(
-    ("changes", "what", "word"),
+    ("changes", "part", "word"),
     [
         ({"fpga_manager": None}, "FPGA manager", "PYNQ image"),
         ({"import_error": "RuntimeError: No Devices Found", "xrt": None}, "pynq", "XILINX_XRT is not set"),
@@ -99,9 +99,9 @@ def test_a_pynq_z2_as_it_should_be_is_well_and_may_take_its_time_to_import_pynq(
         ({"temperature": 91.0}, "temperature", "heat sink"),
     ],
 )
-def test_a_fault_is_named_with_its_remedy(changes: dict[str, Any], what: str, word: str) -> None:
+def test_a_fault_is_named_with_its_remedy(changes: dict[str, Any], part: str, word: str) -> None:
     wrong = [each for each in facts(**changes) if not each.well]
-    assert [each.what for each in wrong] == [what]
+    assert [each.what for each in wrong] == [part]
     assert word in wrong[0].mend
 
 

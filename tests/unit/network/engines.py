@@ -88,7 +88,7 @@ def in_pieces(op: str, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> 
 
 
 def record(builder: Builder, outputs: Sequence[Any], wanted: Sequence[Any]) -> bytes:
-    """Return a record of tests/native/replay.c: the steps, the buffers as they are, and what the outputs must be."""
+    """Return a record of tests/native/replay.c: the steps, the buffers as they are, and the right outputs."""
     steps, buffers = builder.encoded()
     parts: list[bytes] = []
     for buffer in builder.arrays:

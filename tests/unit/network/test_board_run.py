@@ -1,4 +1,4 @@
-"""Networks on a played board: what is sent, what is repeated, and the errors that the user gets."""
+"""Networks on a played board: requests, repeats, and the errors that the user gets."""
 
 from __future__ import annotations
 

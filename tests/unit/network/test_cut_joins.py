@@ -1,4 +1,4 @@
-"""A Slice of joined tensors is taken of its operands: any range gives what numpy gives, and nothing is cut in vain."""
+"""A Slice of joined tensors is taken of its operands: any range gives numpy's values, and nothing is cut in vain."""
 
 from __future__ import annotations
 

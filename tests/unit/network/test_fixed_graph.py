@@ -1,4 +1,4 @@
-"""Fixing a model: its open sizes, its constant parts, its branches, and what changes nothing."""
+"""Fixing a model: its open sizes, its constant parts, its branches, and passes that change nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folds that quantise their image: which do, and what the model of a core says of them."""
+"""Folds that quantise their image: which do, and their times by the model of a core."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from hilt.network.inference_groups import groups, run_repeatedly
 
 
 def sizes_of(count: int, most: int, seconds: float, monkeypatch: pytest.MonkeyPatch) -> tuple[list[int], list[int]]:
-    """Return the sizes of the requests, and what was told, where an inference takes so many seconds."""
+    """Return the sizes of the requests, and the reports, where an inference takes so many seconds."""
     now, told = [0.0], []
     monkeypatch.setattr(inference_groups, "monotonic", lambda: now[0])
     sizes = []

@@ -111,7 +111,7 @@ def test_the_fewest_layers_that_reach_the_aim_stay_in_float() -> None:
     assert 0 < len(better.kept) < len(LAYERS)
     fewer = quantise(graph, samples, search=False, kept=[node.name for node in better.kept][1:])
     assert fewer.costs.outputs[0].decibels < better.costs.outputs[0].decibels
-    # The choice has a margin, and does not know what rounding by effect gains
+    # The choice has a margin, and does not know the gain of rounding by effect
     assert not quantise(graph, samples, search=False, least_decibels=decibels - 6).kept
 
 

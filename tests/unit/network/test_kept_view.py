@@ -1,4 +1,4 @@
-"""The latest inference of a bundle is kept, the newest first, and what cannot be drawn is none."""
+"""The latest inference of a bundle is kept, the newest first, and one that cannot be drawn is left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/operators.md is the code's, and what it says of operators holds."""
+"""docs/operators.md is the code's, and its statements hold."""
 
 from __future__ import annotations
 

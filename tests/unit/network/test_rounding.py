@@ -1,4 +1,4 @@
-"""Weights that are rounded by their effect on the sums: what a sum reads, which layers take part, what is gained."""
+"""Weights that are rounded by their effect on the sums: inputs of a sum, layers that take part, gains."""
 
 from __future__ import annotations
 

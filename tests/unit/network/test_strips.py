@@ -1,4 +1,4 @@
-"""Chains of steps in strips: which steps they take, that the bits stay, what they cost, and what C refuses."""
+"""Chains of steps in strips: which steps they take, that the bits stay, their costs, and the refusals of C."""
 
 from __future__ import annotations
 

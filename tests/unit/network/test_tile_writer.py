@@ -1,4 +1,4 @@
-"""Instructions that layers share: their fields, the memory that each moves, and what their immediates compute."""
+"""Instructions that layers share: their fields, the memory that each moves, and the results of their immediates."""
 
 from __future__ import annotations
 

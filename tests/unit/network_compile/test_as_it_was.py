@@ -1,4 +1,4 @@
-"""Small networks compile to what was accepted: where each node runs, its program, its place in memory, its cycles.
+"""Small networks compile to the accepted result: where each node runs, its program, its place in memory, its cycles.
 
 Other tests hold that a bundle computes right. A change that makes it slower, larger or otherwise placed shows here. If
 it is meant: `build/host-env/bin/pytest tests/unit/network_compile/test_as_it_was.py --snapshot-update`.
@@ -38,7 +38,7 @@ from .graphs import BATCHED, SMALL, Builder, banded, target, without_table
 
 
 def gated() -> Graph:
-    """A product, a table, a concat, a mean that gates, an upsampling: what the processor may take."""
+    """A product, a table, a concat, a mean that gates, an upsampling: nodes that the processor may take."""
     builder = Builder((1, 16, 6, 6), 3)
     same = {"divisor": 1, "shift": 7, "clip": [-128, 127]}
     left, right = builder.conv("x", 16), builder.conv("x", 16, 1)

@@ -1,4 +1,4 @@
-"""The model of a board's core: what it must give whatever its constants are."""
+"""The model of a board's core: facts that hold whatever its constants are."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def check_order(program: Program, accelerator: Accelerator) -> None:
             assert memory.last(number, record) <= clock[STORE], f"instruction {number} loads before it is stored"
             written[name][box] = now
         elif stage == STORE:
-            assert np.all(out_written[box] >= 0), f"instruction {number} stores what was not computed"
+            assert np.all(out_written[box] >= 0), f"instruction {number} stores elements that were not computed"
             assert np.all(out_written[box] <= clock[COMPUTE]), f"instruction {number} stores too early"
             out_read[box] = now
             memory.store(number, record, now)

@@ -1,4 +1,4 @@
-"""Row programs: exact on the golden model, in order, counted without lowering, and each knob does what it says."""
+"""Row programs: exact on the golden model, in order, counted without lowering, and each knob keeps its promise."""
 
 from __future__ import annotations
 

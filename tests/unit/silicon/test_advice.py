@@ -1,4 +1,4 @@
-"""Advice for a network's layers: seconds, gains and sums from known cycles, and what is left out."""
+"""Advice for a network's layers: seconds, gains and sums from known cycles, and layers that are left out."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class Costs:
         return sorted(self.layers, key=lambda layer: -layer.added)[:_NAMED]
 
     def warnings(self) -> list[str]:
-        """Return a line if the samples fitted the scales, and one for each output that lost much, with what to do."""
+        """Return a line if the samples fitted the scales, and one for each output that lost much, with the remedy."""
         worst = [layer.name for layer in self.worst_layers()]
         fitted = (
             "warning: the decibels are of samples that fitted the scales; others lose more. Calibrate with eight "

@@ -63,7 +63,7 @@ def rounded_weights(
 
 
 def _key(layer: LayerRegion, scales: Scales) -> _Key:
-    """Return what is one for layers of the same integers: weights, scale, and groups."""
+    """Return a key that layers of the same integers share: weights, scale, and groups."""
     node = layer.node
     return node.inputs[1], tuple(scales.weights[node.name]), int(node.attributes.get("group", 1))
 
@@ -77,7 +77,7 @@ def _columns(graph: OnnxGraph, layer: LayerRegion) -> int | None:
 
 
 def _windows(graph: OnnxGraph, layer: LayerRegion, data: Floats) -> Floats:
-    """Return what each sum reads: (groups, sums, columns)."""
+    """Return the inputs of each sum: (groups, sums, columns)."""
     node = layer.node
     if node.op == "Gemm":
         return data.reshape(1, -1, data.shape[-1])

@@ -1,4 +1,4 @@
-"""Datasets in Kernel Tuner's cache files and in CSV: what goes out comes back, and nothing malformed comes in."""
+"""Datasets in Kernel Tuner's cache files and in CSV: written rows come back, and nothing malformed comes in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The selftest's verdicts on a board that is played: each fault is seen, named, and ends what it makes impossible."""
+"""The selftest's verdicts on a board that is played: each fault is seen, named, and ends later steps."""
 
 from __future__ import annotations
 
