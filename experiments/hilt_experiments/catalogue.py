@@ -63,6 +63,13 @@ EXPERIMENTS: dict[str, Experiment] = {
         (60, 600),
         QuickSize(1, (_C9,), "compiler"),
     ),
+    "factors": Experiment(
+        "every tuner where each configuration has a factor of its own",
+        "ours",
+        "foreign:factors",
+        (20, 60),
+        QuickSize(1, (_C9,)),
+    ),
     "certainty": Experiment(
         "hilt's certainty on machines of another structure, a thousand runs",
         "ours",

@@ -22,7 +22,7 @@ from hilt_experiments.baselines import LEARNING_NOTHING
 from hilt_experiments.bench import Bench
 from hilt_experiments.contenders import Contender, known
 from hilt_experiments.datasets import RESNET18, subject
-from hilt_experiments.foreign_runs import NEAR, PROTOCOL, shards_of
+from hilt_experiments.foreign_runs import FACTORS, NEAR, PROTOCOL, shards_of
 from hilt_experiments.shards import Row, rows_of
 from hilt_experiments.significance import compare_trials
 
@@ -53,14 +53,23 @@ def foreign(bench: Bench) -> None:
 
     With a seed the worlds are drawn from it (hilt_experiments.drawn_worlds).
     """
+    _hold(bench, LEVELS, bench.settings.seed)
+
+
+def factors(bench: Bench) -> None:
+    """Hold the same where each configuration has a factor of its own, with other factors for each seed."""
+    _hold(bench, (CheckLevel.TVM,), FACTORS)
+
+
+def _hold(bench: Bench, levels: Sequence[Checks], drawn: int | str | None) -> None:
     contenders, missing = known(each for each in CONTENDERS if bench.settings.full or each.tuner != _SLOW)
     for line in missing:
         bench.report(line)
     seeds = bench.seeds(20, 20)
     subjects = [
-        subject(name, checks=checks) for checks in bench.levels(LEVELS) for name in bench.workloads(FEW, RESNET18)
+        subject(name, checks=checks) for checks in bench.levels(levels) for name in bench.workloads(FEW, RESNET18)
     ]
-    rows = rows_of(shards_of(subjects, contenders, seeds, bench.settings.seed), bench.settings.jobs, bench.report)
+    rows = rows_of(shards_of(subjects, contenders, seeds, drawn), bench.settings.jobs, bench.report)
     bench.table("runs", [_flat(row) for row in rows])
     summary = summarise(rows)
     bench.table("worlds", summary)

@@ -21,7 +21,7 @@ from hilt.tune.metrics import trials_to_within
 from hilt_experiments.contenders import Contender, code_of
 from hilt_experiments.datasets import subject
 from hilt_experiments.drawn_worlds import drawn_worlds
-from hilt_experiments.foreign_worlds import WORLDS, World, foreign_datasets
+from hilt_experiments.foreign_worlds import WORLDS, World, foreign_datasets, worlds_with_factors
 from hilt_experiments.problem import SharedTuningProblem
 from hilt_experiments.replay import Answers, Protocol, replay
 from hilt_experiments.shards import Row, Shard
@@ -32,14 +32,16 @@ NEAR = 0.01
 _BLOCK = 4
 """Seeds of a space and tuner that follow each other: its worlds and predictions are then computed once."""
 _OWN = "hilt"
+FACTORS = "factors"
+"""In the place of a generator's seed: the worlds of own factors, with other factors for each run's seed."""
 
 
 def shards_of(
-    subjects: Sequence[DatasetKey], contenders: Sequence[Contender], seeds: int, drawn: int | None = None
+    subjects: Sequence[DatasetKey], contenders: Sequence[Contender], seeds: int, drawn: int | str | None = None
 ) -> list[Shard]:
     """Return the shards of seeds 0..seeds-1: the first seeds of all spaces and tuners come first.
 
-    The worlds are the named ones, or those of the generator's seed `drawn`.
+    The worlds are the named ones, those of the generator's seed `drawn`, or FACTORS.
     """
     more = () if drawn is None else (drawn,)
     shards = []
@@ -80,7 +82,7 @@ def runs_on_worlds(
     described: str,
     seed: int,
     facts: str,
-    drawn: int | None = None,
+    drawn: int | str | None = None,
 ) -> list[Row]:
     """Return a row for each world: the trials to 1 % and to the best, the stated confidence, and its error.
 
@@ -91,16 +93,19 @@ def runs_on_worlds(
     of = subject(workload, checks=CheckLevel(checks))
     problem = problem_of(of)
     rows = []
-    worlds = {world.name: world for world in worlds_of(drawn)}
-    for world, dataset in foreign_datasets(of, worlds_of(drawn)).items():
-        row = {"level": checks, "workload": workload, "world": world, "family": worlds[world].family}
+    worlds = worlds_of(drawn, seed)
+    families = {world.name: world.family for world in worlds}
+    for world, dataset in foreign_datasets(of, worlds).items():
+        row = {"level": checks, "workload": workload, "world": world, "family": families[world]}
         rows.append(row | {"tuner": contender.label, "seed": seed} | one_run(contender, problem, dataset, seed))
     return rows
 
 
-def worlds_of(drawn: int | None) -> tuple[World, ...]:
-    """Return the worlds of the generator's seed `drawn`, or the named ones."""
-    return tuple(WORLDS.values()) if drawn is None else drawn_worlds(drawn)
+def worlds_of(drawn: int | str | None, seed: int) -> tuple[World, ...]:
+    """Return a run's worlds: the named ones, of the generator's seed `drawn`, or of the run's seed with FACTORS."""
+    if drawn is None:
+        return tuple(WORLDS.values())
+    return worlds_with_factors(seed) if drawn == FACTORS else drawn_worlds(int(drawn))
 
 
 @lru_cache(maxsize=1)

@@ -8,8 +8,8 @@ configurations of the recorded space of the home board, and may add rules of its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -82,6 +82,7 @@ class World:
     error: float = 0.0
     """Deviation of a fixed factor's logarithm that each configuration has."""
     error_seed: int = 0
+    """Seed of these factors."""
     overhead: float = 0.0
     """Cycles that any program takes besides."""
     factor: Factor | None = None
@@ -204,6 +205,12 @@ WORLDS: dict[str, World] = {
 
 
 @lru_cache(maxsize=32)
+def worlds_with_factors(seed: int) -> tuple[World, ...]:
+    """Return the named worlds whose configurations have factors of their own, with those of a seed."""
+    return tuple(replace(world, error_seed=seed) for world in WORLDS.values() if world.error)
+
+
+@lru_cache(maxsize=32)
 def foreign_datasets(subject: DatasetKey, worlds: tuple[World, ...] = tuple(WORLDS.values())) -> dict[str, Dataset]:
     """Return the dataset of the subject's space on every world, by the world's name.
 
@@ -212,7 +219,7 @@ def foreign_datasets(subject: DatasetKey, worlds: tuple[World, ...] = tuple(WORL
     found = subject.summarize_validity.verdicts
     rows = np.flatnonzero(found == Reason.OK)
     columns = subject.space.columns(rows)
-    cycles = _cycles(subject, rows, columns, worlds)
+    cycles = _cycles(subject, tuple((world.cycles, world.overlap) for world in worlds))
     datasets = {}
     for number, world in enumerate(worlds):
         taken = cycles[:, number] + world.overhead
@@ -244,11 +251,14 @@ def _dataset(subject: DatasetKey, world: World, rows: npt.NDArray[np.int64], tak
     return Dataset(metadata, outcome, verdicts.astype(np.uint8), cycles)
 
 
-def _cycles(subject: DatasetKey, rows: npt.NDArray[np.int64], columns: Columns, worlds: Sequence[World]) -> Floats:
-    """Return the cycles (rows, worlds)."""
-    overlap = np.array([world.overlap for world in worlds])
-    paths, cost = CriticalPaths(subject.accelerator), np.eye(len(worlds))
-    parts = [np.zeros((0, len(worlds)))]
+@lru_cache(maxsize=8)
+def _cycles(subject: DatasetKey, machines: tuple[tuple[Cycles, bool], ...]) -> Floats:
+    """Return the cycles (valid configurations, machines); a machine is its instructions' cycles and its overlap."""
+    rows = np.flatnonzero(subject.summarize_validity.verdicts == Reason.OK)
+    columns = subject.space.columns(rows)
+    overlap = np.array([overlaps for _, overlaps in machines])
+    paths, cost = CriticalPaths(subject.accelerator), np.eye(len(machines))
+    parts = [np.zeros((0, len(machines)))]
     for first in range(0, len(rows), _TOGETHER):
         some = {name: values[first : first + _TOGETHER] for name, values in columns.items()}
         programs = []
@@ -257,7 +267,7 @@ def _cycles(subject: DatasetKey, rows: npt.NDArray[np.int64], columns: Columns, 
                 raise ValueError(f"{subject.name}: a configuration that was accepted is refused now")
             flow = Dataflow.of(program, subject.accelerator, _MOST_SEGMENTS)
             work = _work(flow, subject)
-            cycles = np.stack([world.cycles(work) for world in worlds], axis=1)
+            cycles = np.stack([of(work) for of, _ in machines], axis=1)
             programs.append(FollowedWork.of(flow, cycles, cycles.sum(axis=0)))
         total = np.stack([each.all_work for each in programs])
         parts.append(np.where(overlap, finish(paths, programs, cost), total))

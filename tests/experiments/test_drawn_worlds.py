@@ -51,7 +51,7 @@ def test_only_a_seed_changes_the_shards() -> None:
         {shard.path for shard in shards_of([LAYER], [Contender.of("random")], 2, seed)} for seed in (None, 0, 1)
     )
     assert not named & drawn and not drawn & others
-    assert worlds_of(None) == tuple(WORLDS.values())
+    assert worlds_of(None, 3) == tuple(WORLDS.values())
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from hilt_experiments.bench import Bench, BenchSettings
 from hilt_experiments.contenders import Contender
 from hilt_experiments.datasets import subject
 from hilt_experiments.foreign import EDGES, _certainty, reliability, summarise
-from hilt_experiments.foreign_runs import PROTOCOL, one_run, runs_on_worlds, shards_of
+from hilt_experiments.foreign_runs import FACTORS, PROTOCOL, one_run, runs_on_worlds, shards_of, worlds_of
 from hilt_experiments.foreign_worlds import WORLDS, foreign_datasets
 from hilt_experiments.problem import SharedTuningProblem
 from hilt_experiments.replay import replay
@@ -109,6 +109,26 @@ def test_only_the_tuner_that_asks_a_timing_model_depends_on_it(monkeypatch: pyte
     assert paths("random") == before["random"]
     assert not paths("hilt") & before["hilt"]
     foreign_runs.facts_of.cache_clear()
+
+
+def test_each_seed_has_own_factors_of_another_draw(datasets: dict[str, Dataset]) -> None:
+    first, second, third = (foreign_datasets(LAYER, worlds_of(FACTORS, seed)) for seed in (1, 2, 3))
+    assert list(first) == ["random_error", "hls_random_error"]
+    assert np.array_equal(first["random_error"].cycles, datasets["random_error"].cycles)
+    assert np.array_equal(second["hls_random_error"].cycles, datasets["hls_random_error"].cycles)
+    valid = first["random_error"].valid
+    one, other = (np.log(each["random_error"].cycles[valid].astype(float)) for each in (first, third))
+    assert (one - other).std() == pytest.approx(0.1 * np.sqrt(2), rel=0.1)
+
+
+def test_rows_of_own_factors_are_of_the_runs_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(foreign_runs, "subject", lambda name, checks: LAYER)
+    shards = shards_of([LAYER], [Contender.of("random")], 4, FACTORS)
+    assert {shard.told[-1] for shard in shards} == {FACTORS}
+    for shard in shards[1::2]:
+        row, _ = runs_on_worlds([], *shard.told)
+        world = foreign_datasets(LAYER, worlds_of(FACTORS, row["seed"]))["random_error"]
+        assert row["within_1%"] == np.count_nonzero(world.microseconds <= 1.01 * world.optimum)
 
 
 def test_rows_are_of_every_world(datasets: dict[str, Dataset], monkeypatch: pytest.MonkeyPatch) -> None:
