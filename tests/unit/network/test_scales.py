@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from hilt.network.calibration import Runner, hold_out
+from hilt.network.calibration import Calibration, Runner, hold_out
 from hilt.network.onnx_graph import OnnxGraph
 from hilt.network.quantize.qdq import Scales, write_qdq
+from hilt.network.quantize.quantizer import quantise
 from hilt.network.quantize.regions import Regions, find_regions
 from hilt.network.quantize.scales import ScaleSearch, is_gain, layer_macs, make_feasible
 from hilt.network.quantize.statistics import Reference, signal_to_noise
@@ -79,16 +80,39 @@ def test_an_output_is_no_finer_than_its_coarsest_sum() -> None:
     assert fitted(graph, regions, [2, 3, 4, 5], x=1, y=2)[1]["y"] == 2
 
 
-def test_an_output_is_at_most_31_shifts_from_its_finest_sum() -> None:
+def test_sums_are_at_most_31_shifts_finer_than_their_output() -> None:
     graph, regions = graph_of()
-    assert fitted(graph, regions, [20, 30, 20, 20], x=6, y=3)[1]["y"] == 5
-    assert fitted(graph, regions, [20, 30, 20, 20], x=6, y=5)[1]["y"] == 5
+    assert fitted(graph, regions, [20, 30, 20, 20], x=6, y=3) == ([20, 28, 20, 20], {"x": 6, "y": 3})
+    assert fitted(graph, regions, [20, 30, 20, 20], x=6, y=5)[0] == [20, 30, 20, 20]
 
 
-def test_a_residual_is_at_most_20_shifts_from_its_finest_sum() -> None:
+def test_sums_are_at_most_20_shifts_finer_than_a_residual() -> None:
     graph, regions = graph_of(residual=True)
-    assert fitted(graph, regions, [10, 26, 10, 10], x=4, r=0, y=0)[1] == {"x": 4, "r": 10, "y": 0}
-    assert fitted(graph, regions, [10, 26, 10, 10], x=4, r=10, y=0)[1]["r"] == 10
+    assert fitted(graph, regions, [10, 26, 10, 10], x=4, r=0, y=0) == ([10, 16, 10, 10], {"x": 4, "r": 0, "y": 0})
+    assert fitted(graph, regions, [10, 26, 10, 10], x=4, r=10, y=0)[0] == [10, 26, 10, 10]
+    regions.groups["y"] = regions.groups["r"]
+    assert fitted(graph, regions, [10, 26, 10, 10], x=4, r=1) == ([10, 17, 10, 10], {"x": 4, "r": 1})
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e-9, 0.0])
+def test_a_branch_next_to_nothing_leaves_its_residual_as_it_is(scale: float) -> None:
+    """ConvNeXt's blocks begin with a factor of 1e-6: the residual's scale met the sums', and nothing was left of it."""
+    random = np.random.default_rng(3)
+    constants = {
+        "first": random.normal(0, 0.3, (CHANNELS, CHANNELS, 3, 3)).astype(np.float32),
+        "branch": (scale * random.normal(0, 0.3, (CHANNELS, CHANNELS, 1, 1))).astype(np.float32),
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "first"], ["made"], name="conv", pads=[1, 1, 1, 1]),
+        helper.make_node("Conv", ["made", "branch"], ["small"], name="small"),
+        helper.make_node("Add", ["made", "small"], ["y"]),
+    ]
+    shape = (1, CHANNELS, 8, 8)
+    graph = canonical(model_of(nodes, {"x": shape}, constants))
+    samples = [{"x": random.normal(0, 1, shape).astype(np.float32)} for _ in range(16)]
+    made = quantise(graph, Calibration(samples), search=False).model
+    for wanted, given in zip(Runner(graph, ["y"]).over(samples), Runner(made, ["y"]).over(samples), strict=True):
+        assert signal_to_noise(wanted, given) > 30
 
 
 def test_a_residual_is_no_finer_than_its_coarsest_sum() -> None:

@@ -62,7 +62,11 @@ def initial_scales(
 
 
 def make_feasible(graph: OnnxGraph, regions: Regions, scales: Scales) -> None:
-    """Change scales in place until VTA's shifts express them: sums must be the finest of all that meet in a layer."""
+    """Change scales in place until VTA's shifts express them.
+
+    Sums must be the finest of all that meet in a layer. Weights that make them finer than shifts reach get coarser:
+    these sums are next to nothing beside the output or the residual.
+    """
     for _ in range(len(regions.groups) + len(regions.layers) + 1):
         changes = [_fit_layer(graph, regions, scales, layer) for layer in regions.layers]
         if not any(changes + _fit_products(regions, scales)):
@@ -73,20 +77,17 @@ def _fit_layer(graph: OnnxGraph, regions: Regions, scales: Scales, layer: LayerR
     """Fit one layer; tell whether something changed."""
     weights = scales.weights[layer.node.name]
     data = scales.groups[regions.groups[layer.data]]
-    limit = _LARGEST_BIAS_BITS - data - _bias_bits(graph, layer)
+    reached = {layer.output: _LARGEST_SHIFT, layer.residual: _LARGEST_RESIDUAL_SHIFT}
+    groups = {regions.groups[name]: shift for name, shift in reached.items() if name}
+    limits = [_LARGEST_BIAS_BITS - _bias_bits(graph, layer), *(scales.groups[of] + groups[of] for of in groups)]
+    limit = min(limits) - data
     changed = False
     if max(weights) > limit:
         scales.weights[layer.node.name] = weights = [min(exponent, limit) for exponent in weights]
         changed = True
-    for name, largest in ((layer.output, _LARGEST_SHIFT), (layer.residual, _LARGEST_RESIDUAL_SHIFT)):
-        if not name:
-            continue
-        group = regions.groups[name]
-        coarsest = min(weights) + scales.groups[regions.groups[layer.data]]
-        finest = max(weights) + scales.groups[regions.groups[layer.data]]
-        wanted = max(min(scales.groups[group], coarsest), finest - largest)
-        if wanted != scales.groups[group]:
-            scales.groups[group] = wanted
+    for group in groups:
+        if scales.groups[group] > min(weights) + data:
+            scales.groups[group] = min(weights) + data
             changed = True
     return changed
 
