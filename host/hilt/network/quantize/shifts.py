@@ -16,7 +16,7 @@ from hilt.network.onnx_means import MEANS
 from hilt.network.quantize.followers import expression_roots, following, restored_readers
 from hilt.network.quantize.qdq import Scales
 from hilt.network.quantize.regions import MAXIMA, Regions
-from hilt.network.quantize.statistics import TensorStatistics, int8_error, least_loss
+from hilt.network.quantize.statistics import TensorStatistics, least_loss
 
 _NONE, _UNIFORM, _BY_CHANNEL = range(3)
 """Readers allow to be taken off a tensor: nothing, one constant, or one for each channel."""
@@ -397,8 +397,7 @@ class _Chooser:
             return _flattened(flat), self._error(name, _flattened(flat), step)
         if self._is_linear(name) and freedom == _BY_CHANNEL and found.lows.ndim == 1:
             taken, widest = np.rint((found.lows + found.highs) / 2 / step) * step, (found.highs - found.lows).max()
-            power = found.mean(found.values.astype(np.float64) ** 2) + 1e-30
-            return Shift(taken), step**2 / 12 / power if widest <= 255 * step else np.inf
+            return Shift(taken), step**2 / 12 / (found.power + 1e-30) if widest <= 255 * step else np.inf
         tried = [Shift(np.asarray(place * step), 1.0, *flat) for place in self._places(name, flat, step)]
         errors = [self._error(name, shift, step) for shift in tried]
         best = _first_least(errors)
@@ -587,6 +586,4 @@ def _first_least(errors: Sequence[float]) -> int:
 
 def _error(found: TensorStatistics, shift: Shift, step: float) -> float:
     """Return the power of the error of shifted values in int8, by that of the values."""
-    values = found.values.astype(np.float64)
-    scaled = (np.clip(values, shift.low, shift.high) - shift.taken) / step
-    return step**2 * found.mean(int8_error(scaled)) / (found.mean(values**2) + 1e-30)
+    return found.error_of_shifted(shift.low, shift.high, float(shift.taken), step)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ class TensorStatistics:
         highs: The largest value to expect of each channel.
         growth: Factors by which values to come may exceed these, with the share of each.
         ends: The values that they cannot pass.
+        shifted: Known errors of shifted values; see error_of_shifted.
     """
 
     largest: float
@@ -47,6 +49,7 @@ class TensorStatistics:
     highs: NDArray[np.float64]
     growth: tuple[tuple[float, float], ...] = NO_GROWTH
     ends: Ends = NO_ENDS
+    shifted: dict[tuple[float, ...], float] = field(default_factory=dict, compare=False, repr=False)
 
     def grown(self) -> Iterator[tuple[float, NDArray[np.float64]]]:
         """Yield values to come by each factor of growth, with the share of each."""
@@ -62,7 +65,31 @@ class TensorStatistics:
 
     def mean(self, each: NDArray[np.float64]) -> float:
         """Return the mean of a number of each value; 0 if there are no values."""
-        return float(each @ self.counts / self.counts.sum()) if each.size else 0.0
+        return float(each @ self.counts / self._count) if each.size else 0.0
+
+    @cached_property
+    def power(self) -> float:
+        """Return the mean power of the values."""
+        return self.mean(self.values.astype(np.float64) ** 2)
+
+    @cached_property
+    def _count(self) -> float:
+        return float(self.counts.sum())
+
+    def error_of_shifted(self, low: float, high: float, taken: float, step: float) -> float:
+        """Return the power of the error of values in int8, in steps of a size, by that of the values.
+
+        They are clipped between two ends, and a constant is taken off. The choice of shifts asks for each error often.
+        """
+        key = (low, high, taken, step)
+        if key not in self.shifted:
+            scaled = self.values.astype(np.float64)
+            if low > -np.inf or high < np.inf:
+                np.clip(scaled, low, high, out=scaled)
+            scaled -= taken
+            scaled /= step
+            self.shifted[key] = step**2 * self.mean(int8_error(scaled)) / (self.power + 1e-30)
+        return self.shifted[key]
 
     @property
     def peaks(self) -> NDArray[np.float64]:
@@ -167,18 +194,19 @@ def best_exponent(values: Sequence[TensorStatistics], clipped: float = _CLIPPED)
     """Return the k that loses least of all tensors together, each measured by its own power; see int8_error."""
     first = exponent_without_clipping(max(part.reach for part in values))
     candidates = range(first, first + FARTHEST_CLIP + 1)
-    return min(candidates, key=lambda k: sum(_loss(part, k, clipped) for part in values))
+    losses = [sum(each) for each in zip(*(_losses(part, candidates, clipped) for part in values), strict=True)]
+    return candidates[losses.index(min(losses))]
 
 
 def loss_of(found: TensorStatistics, exponent: int) -> float:
     """Return the power of a tensor's error in int8 with scale 2^-exponent, by that of its values."""
-    return _loss(found, exponent, _CLIPPED)
+    return _losses(found, [exponent], _CLIPPED)[0]
 
 
 def least_loss(values: NDArray[np.float32]) -> float:
     """Return the power of the error of int8 with the scale that loses least, by that of the values."""
     found = _of(values)
-    return _loss(found, _weight_exponent(found), 1.0)
+    return _losses(found, [_weight_exponent(found)], 1.0)[0]
 
 
 def best_weight_exponents(weights: NDArray[np.float32], block: int) -> list[int]:
@@ -209,20 +237,25 @@ def _of(values: NDArray[np.float32]) -> TensorStatistics:
     )
 
 
-def _loss(found: TensorStatistics, exponent: int, clipped: float) -> float:
-    """Return the power of the error of int8 with scale 2^-exponent by that of the values: the mean over growth."""
-    loss = 0.0
+def _losses(found: TensorStatistics, exponents: Sequence[int], clipped: float) -> list[float]:
+    """Return for each k the power of the error of int8 with scale 2^-k by that of the values: the mean over growth."""
+    losses = [0.0] * len(exponents)
     for share, values in found.grown():
-        scaled = values * 2.0**exponent
-        loss += share * found.mean(int8_error(scaled, clipped)) / (found.mean(scaled * scaled) + 1e-30)
-    return loss
+        power = found.mean(values * values)
+        for place, exponent in enumerate(exponents):
+            error = found.mean(int8_error(values * 2.0**exponent, clipped))
+            losses[place] += share * error / (power * 4.0**exponent + 1e-30)
+    return losses
 
 
 def int8_error(scaled: NDArray[np.float64], clipped: float = _CLIPPED) -> NDArray[np.float64]:
     """Return the power of the error of each value in steps of int8; that of a clipped one counts `clipped` times."""
-    error = np.clip(np.rint(scaled), -128, 127) - scaled
-    power: NDArray[np.float64] = error * error
-    return np.where(power > 0.25, clipped * power, power)
+    power: NDArray[np.float64] = np.rint(scaled)
+    np.clip(power, -128, 127, out=power)
+    power -= scaled
+    power *= power
+    np.multiply(power, clipped, out=power, where=power > 0.25)
+    return power
 
 
 class Reference:
