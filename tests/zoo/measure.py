@@ -20,7 +20,7 @@ from hilt.network.onnx_canonical import canonicalise
 from hilt.network.onnx_graph import OnnxGraph, load_graph, to_model
 from hilt.network.onnx_simplify import fix_float
 from hilt.network.quantize.quantizer import Quantisation, quantise
-from hilt.network.quantize.statistics import signal_to_noise
+from hilt.network.quantize.statistics import MeanDecibels
 from hilt.network.tflite.convert import load_tflite
 
 from .networks import INVENTED, SUBJECTS, Subject
@@ -95,10 +95,10 @@ class _Judge:
 
     def compare(self, given: list[Feeds]) -> dict[str, Any]:
         pairs = list(zip(self._wanted, given, strict=True))
-        ratios = [
-            float(np.mean([signal_to_noise({name: w[name]}, {name: g[name]}) for w, g in pairs]))
-            for name in self._floats
-        ]
+        found = MeanDecibels(self._floats)
+        for each in pairs:
+            found.add(*each)
+        ratios = found.means().values()
         shares = [_agreement(self._answer, w[name], g[name]) for w, g in pairs for name in self._graph.outputs[:1]]
         return {"db": min(ratios) if ratios else None, "agree": float(np.mean(shares)) if self._answer else None}
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hilt.network.quantize.headroom import growth
-from hilt.network.quantize.statistics import TensorStatistics, best_exponent, loss_of
+from hilt.network.quantize.statistics import MeanDecibels, TensorStatistics, best_exponent, loss_of
 
 from .models import Array
 
@@ -71,3 +71,23 @@ def test_the_best_exponent_is_that_of_the_least_loss(sample: tuple[Array, Array]
     best = best_exponent([found])
     losses = {exponent: error(found.values.astype(np.float64), counts, 2.0**-exponent) for exponent in range(-20, 40)}
     assert best == min(losses, key=lambda exponent: losses[exponent])
+
+
+def decibels_of(pairs: list[tuple[Array, Array]]) -> float:
+    found = MeanDecibels(["y"])
+    for wanted, given in pairs:
+        found.add({"y": wanted}, {"y": given})
+    return found.means()["y"]
+
+
+def test_a_sample_of_next_to_nothing_tells_nothing_of_the_decibels() -> None:
+    loud = np.linspace(-1, 1, 100, dtype=np.float32)
+    pairs = [(loud, loud * np.float32(1.01)), (loud * 2, loud * np.float32(2.1))]
+    level = decibels_of(pairs)
+    assert level == pytest.approx((40 + 20 * np.log10(20)) / 2, abs=0.01)
+    nothing, zeros = loud * np.float32(1e-6), loud * np.float32(0)
+    for given in (nothing * 5, zeros, nothing):
+        assert decibels_of([*pairs, (nothing, given), (zeros, given)]) == level
+    quiet = loud * np.float32(1e-3)
+    assert decibels_of([*pairs, (quiet, zeros)]) == pytest.approx(level * 2 / 3, abs=0.01)
+    assert decibels_of([(zeros, zeros)]) == 300

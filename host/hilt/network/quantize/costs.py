@@ -12,7 +12,7 @@ from hilt.network.onnx_graph import OnnxGraph
 from hilt.network.quantize.qdq import Scales
 from hilt.network.quantize.regions import Regions
 from hilt.network.quantize.scales import layer_macs
-from hilt.network.quantize.statistics import signal_to_noise
+from hilt.network.quantize.statistics import MeanDecibels
 
 _REPORTED_SAMPLES = 32
 _REPORTED_MACS = 4e10
@@ -136,14 +136,12 @@ def _ratios(
 ) -> dict[str, float]:
     """Return each tensor's decibels, the mean over samples."""
     given = Runner(model, [name for name in names if name not in model.inputs])
-    found: dict[str, list[float]] = {name: [] for name in names}
+    found = MeanDecibels(names)
     for done, sample in enumerate(feeds):
         advance(done, len(feeds))
         first = {name: array for runner in floats for name, array in runner.run(sample).items()}
-        second = {**sample, **given.run(sample)}
-        for name, values in found.items():
-            values.append(signal_to_noise({name: first[name]}, {name: second[name]}))
-    return {name: float(np.mean(values)) for name, values in found.items()}
+        found.add(first, {**sample, **given.run(sample)})
+    return found.means()
 
 
 def _noise(decibels: float) -> float:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hilt.network.calibration import Feeds, Runner, spread
 from hilt.network.onnx_graph import OnnxGraph
-from hilt.network.quantize.statistics import signal_to_noise
+from hilt.network.quantize.statistics import MeanDecibels
 
 _GOOD = 20.0
 """Decibels of an output that a change may bring it down to."""
@@ -41,9 +41,7 @@ class OutputJudge:
     def decibels(self, model: OnnxGraph) -> NDArray[np.float64]:
         """Return the decibels of each output, the mean over samples."""
         runner = Runner(model, self._outputs)
-        ratios = [
-            [signal_to_noise({name: first[name]}, {name: second[name]}) for name in self._outputs]
-            for first, second in zip(self._wanted, runner.over(self._feeds), strict=True)
-        ]
-        means: NDArray[np.float64] = np.mean(ratios, axis=0)
-        return means
+        found = MeanDecibels(self._outputs)
+        for wanted, given in zip(self._wanted, runner.over(self._feeds), strict=True):
+            found.add(wanted, given)
+        return np.array(list(found.means().values()))

@@ -13,7 +13,7 @@ from hilt.network.onnx_graph import OnnxError, OnnxGraph
 from hilt.network.quantize.qdq import write_qdq
 from hilt.network.quantize.regions import Regions, find_regions
 from hilt.network.quantize.scales import corrected_biases, initial_scales, layer_macs
-from hilt.network.quantize.statistics import TensorStatistics, observe, signal_to_noise
+from hilt.network.quantize.statistics import MeanDecibels, TensorStatistics, observe
 
 _FITTED_SAMPLES = 16
 _JUDGED_SAMPLES = 32
@@ -130,11 +130,10 @@ class _Judge:
         scales = initial_scales(self._graph, regions, statistics, self._block)
         scales = replace(scales, biases=corrected_biases(self._graph, regions, scales, statistics))
         runner = Runner(write_qdq(self._graph, regions, scales), self._outputs)
-        ratios = [
-            [signal_to_noise({name: wanted[name]}, {name: given[name]}) for name in self._outputs]
-            for wanted, given in zip(self._wanted, runner.over(self._feeds), strict=True)
-        ]
-        return float(10 ** (-np.mean(ratios, axis=0).min() / 10))
+        found = MeanDecibels(self._outputs)
+        for wanted, given in zip(self._wanted, runner.over(self._feeds), strict=True):
+            found.add(wanted, given)
+        return float(10 ** (-min(found.means().values()) / 10))
 
     def _observed(self, regions: Regions) -> dict[str, TensorStatistics]:
         missing = [name for name in regions.tensors if name not in self._statistics]

@@ -21,6 +21,8 @@ _CLIPPED = 2.0
 to come lie further out than those that were seen."""
 _ROOM = 0.5
 """Share of the way from the second largest to the largest value that values to come may go further."""
+_LEAST_POWER = 1e-8
+"""Power of a tensor in a sample, by the mean over samples, below which the sample tells nothing of its decibels."""
 FARTHEST_CLIP = 4
 """Scales down to 2^-4 of the one that clips nothing are tried."""
 
@@ -295,3 +297,31 @@ class Reference:
 def signal_to_noise(wanted: Mapping[str, NDArray[np.float32]], given: Mapping[str, NDArray[np.float32]]) -> float:
     """Return the decibels of the wanted tensors' power over that of their errors, all together by their means."""
     return Reference(wanted, [list(wanted)]).decibels(given)[0]
+
+
+class MeanDecibels:
+    """The decibels of tensors, each the mean over samples.
+
+    A sample in which a tensor is next to nothing beside the others does not count, a photograph without text for a text
+    detector's output, say: its decibels are those of nothing, 0 or 300 by chance.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._powers: dict[str, list[float]] = {name: [] for name in names}
+        self._decibels: dict[str, list[float]] = {name: [] for name in names}
+
+    def add(self, wanted: Mapping[str, NDArray[Any]], given: Mapping[str, NDArray[Any]]) -> None:
+        """Measure a sample's tensors beside the wanted ones."""
+        for name, powers in self._powers.items():
+            values = wanted[name].astype(np.float64)
+            powers.append(float(np.mean(values * values)) if values.size else 0.0)
+            self._decibels[name].append(signal_to_noise({name: wanted[name]}, {name: given[name]}))
+
+    def means(self) -> dict[str, float]:
+        """Return the decibels by tensor."""
+        return {name: self._mean(name) for name in self._powers}
+
+    def _mean(self, name: str) -> float:
+        powers = np.array(self._powers[name])
+        counts = ~(powers < _LEAST_POWER * np.mean(powers))
+        return float(np.mean(np.array(self._decibels[name])[counts]))
