@@ -67,7 +67,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         "every tuner where each configuration has a factor of its own",
         "ours",
         "foreign:factors",
-        (20, 60),
+        (10, 60),
         QuickSize(1, (_C9,)),
     ),
     "certainty": Experiment(
