@@ -23,7 +23,7 @@ def statistics_of(
 
 
 def error(values: Array, counts: Array, step: float) -> float:
-    """Return the power of the error of values in int8 by theirs; what is beyond the range counts twice."""
+    """Return the power of the error of values in int8 by theirs; errors beyond the range count twice."""
     rounded = np.clip(np.rint(values / step), -128, 127) * step
     power = (rounded - values) ** 2 * np.where(np.abs(rounded - values) > step / 2, CLIPPED, 1.0)
     return float(np.average(power, weights=counts) / np.average(values**2, weights=counts))
