@@ -216,9 +216,7 @@ def foreign_datasets(subject: DatasetKey, worlds: tuple[World, ...] = tuple(WORL
 
     Worlds in which nothing is valid are left out. A layer of ResNet-18 at `tvm` takes some seconds.
     """
-    found = subject.summarize_validity.verdicts
-    rows = np.flatnonzero(found == Reason.OK)
-    columns = subject.space.columns(rows)
+    rows, columns = _valid(subject)
     cycles = _cycles(subject, tuple((world.cycles, world.overlap) for world in worlds))
     datasets = {}
     for number, world in enumerate(worlds):
@@ -252,10 +250,16 @@ def _dataset(subject: DatasetKey, world: World, rows: npt.NDArray[np.int64], tak
 
 
 @lru_cache(maxsize=8)
+def _valid(subject: DatasetKey) -> tuple[npt.NDArray[np.int64], Columns]:
+    """Return the valid configurations' indices (n,), and their knobs."""
+    rows = np.flatnonzero(subject.summarize_validity.verdicts == Reason.OK)
+    return rows, subject.space.columns(rows)
+
+
+@lru_cache(maxsize=8)
 def _cycles(subject: DatasetKey, machines: tuple[tuple[Cycles, bool], ...]) -> Floats:
     """Return the cycles (valid configurations, machines); a machine is its instructions' cycles and its overlap."""
-    rows = np.flatnonzero(subject.summarize_validity.verdicts == Reason.OK)
-    columns = subject.space.columns(rows)
+    rows, columns = _valid(subject)
     overlap = np.array([overlaps for _, overlaps in machines])
     paths, cost = CriticalPaths(subject.accelerator), np.eye(len(machines))
     parts = [np.zeros((0, len(machines)))]

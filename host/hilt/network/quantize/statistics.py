@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -40,7 +40,6 @@ class TensorStatistics:
         highs: The largest value to expect of each channel.
         growth: Factors by which values to come may exceed these, with the share of each.
         ends: The values that they cannot pass.
-        shifted: Known errors of shifted values; see error_of_shifted.
     """
 
     largest: float
@@ -51,7 +50,6 @@ class TensorStatistics:
     highs: NDArray[np.float64]
     growth: tuple[tuple[float, float], ...] = NO_GROWTH
     ends: Ends = NO_ENDS
-    shifted: dict[tuple[float, ...], float] = field(default_factory=dict, compare=False, repr=False)
 
     def grown(self) -> Iterator[tuple[float, NDArray[np.float64]]]:
         """Yield values to come by each factor of growth, with the share of each."""
@@ -75,6 +73,11 @@ class TensorStatistics:
         return self.mean(self.values.astype(np.float64) ** 2)
 
     @cached_property
+    def _shifted(self) -> dict[tuple[float, ...], float]:
+        """The errors that error_of_shifted knows."""
+        return {}
+
+    @cached_property
     def _count(self) -> float:
         return float(self.counts.sum())
 
@@ -84,14 +87,14 @@ class TensorStatistics:
         They are clipped between two ends, and a constant is taken off. The choice of shifts asks for each error often.
         """
         key = (low, high, taken, step)
-        if key not in self.shifted:
+        if key not in self._shifted:
             scaled = self.values.astype(np.float64)
             if low > -np.inf or high < np.inf:
                 np.clip(scaled, low, high, out=scaled)
             scaled -= taken
             scaled /= step
-            self.shifted[key] = step**2 * self.mean(int8_error(scaled)) / (self.power + 1e-30)
-        return self.shifted[key]
+            self._shifted[key] = step**2 * self.mean(int8_error(scaled)) / (self.power + 1e-30)
+        return self._shifted[key]
 
     @property
     def peaks(self) -> NDArray[np.float64]:
