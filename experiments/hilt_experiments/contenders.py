@@ -20,7 +20,7 @@ from hilt_experiments import peers
 from hilt_experiments.restricted import RestrictedTuner
 
 _RESTRICTED = "restricted"
-"""The option of every contender: what does not compile is no trial."""
+"""The option of every contender: a configuration that does not compile is no trial."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Contender:
         return Contender.of(self.tuner, f"{self.label}, restricted", **own, restricted=True)
 
     def _options(self) -> tuple[dict[str, Any], bool]:
-        """Return the tuner's own options, and whether it is restricted to what compiles."""
+        """Return the tuner's own options, and whether it is restricted to configurations that compile."""
         own = dict(self.options)
         return own, bool(own.pop(_RESTRICTED, False))
 

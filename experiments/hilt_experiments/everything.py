@@ -53,7 +53,7 @@ class Everything:
         self.seeds: list[dict[str, Any]] = []
 
     def run(self) -> list[Judgement]:
-        """Hold what is not there yet, write the page and its tables, and return the claims with their states."""
+        """Hold missing experiments, write the page and its tables, and return the claims with their states."""
         for name, entry in self.experiments.items():
             self._one(name, entry)
         judgements = judge(

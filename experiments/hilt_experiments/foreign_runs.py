@@ -33,7 +33,7 @@ _BLOCK = 4
 """Seeds of a space and tuner that follow each other: its worlds and predictions are then computed once."""
 _OWN = "hilt"
 FACTORS = "factors"
-"""In the place of a generator's seed: the worlds of own factors, with other factors for each run's seed."""
+"""Stands for worlds whose configurations have factors of their own. Each run's seed draws other factors."""
 
 
 def shards_of(

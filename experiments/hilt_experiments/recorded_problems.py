@@ -73,7 +73,7 @@ def replays(
 
     With `restricted` the tuner's proposals that do not compile, or that the dataset lacks, are no trials.
 
-    Raises ExperimentError for a tuner that needs what the dataset lacks, TunerOptionError, UnknownTunerError.
+    Raises ExperimentError for a tuner that needs facts that the dataset lacks, TunerOptionError, UnknownTunerError.
     """
     problem = problem_of(dataset)
     contender = contender.restricted() if restricted else contender

@@ -1,4 +1,4 @@
-"""The page of claims: states by the figures, what is kept, and what the time leaves for the next run."""
+"""The page of claims: states by the figures, kept results, and the rest for the next run."""
 
 from __future__ import annotations
 

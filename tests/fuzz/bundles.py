@@ -84,7 +84,7 @@ class Seed:
 
 @dataclass
 class BundleStatistics:
-    """What became of the mutants. `violations` has the seed of each that did what it must not."""
+    """Counts of the mutants. `violations` has the seed of each that broke a rule."""
 
     bundles: int = 0
     refused: int = 0
@@ -205,7 +205,7 @@ def _weighed(data: bytes, statistics: BundleStatistics) -> Iterator[None]:
 
 
 def _run(bundle: Any, base: Seed) -> str:
-    """Run an accepted mutant where there is no memory but its own. Return what it did wrong, "" if nothing."""
+    """Run an accepted mutant where there is no memory but its own. Return its fault, "" if nothing."""
     if any(
         _work(bundle.arrays[program["instructions"]], base) > _LONGEST_WORK for program in bundle.manifest["programs"]
     ):

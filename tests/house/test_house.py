@@ -1,4 +1,4 @@
-"""The product has no circles of files, and one definition of what must be one."""
+"""The product has no circles of files, and one definition of each protocol."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def read(test: str) -> Record:
 
 
 def keep(test: str, recorded: Path) -> None:
-    """Store what a `LineRecorder` wrote of a test file, with the digests of the sources."""
+    """Store the lines of a `LineRecorder` for a test file, with the digests of the sources."""
     lines = recorded.read_text().splitlines() if recorded.exists() else []
     tests: list[dict[str, Any]] = [json.loads(line) for line in lines]
     sources = {name for each in tests for name in [*each["lines"], *each.pop("helpers")]} | {test}

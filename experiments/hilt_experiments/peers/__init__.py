@@ -21,7 +21,7 @@ _PEERS = {
 }
 """Name: (module here, packages imported, distribution)."""
 RESTRICT_THEMSELVES = frozenset(name for name in _PEERS if name.startswith("kernel-tuner-"))
-"""Peers that take what compiles as their search space (`restricted`); others are told of each refusal at once."""
+"""Peers whose space holds only configurations that compile (`restricted`); others are told of each refusal at once."""
 
 
 def peer_names() -> list[str]:

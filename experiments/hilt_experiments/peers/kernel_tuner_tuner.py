@@ -41,7 +41,7 @@ _PATIENCE_SECONDS = 600.0
 
 
 def make(name: str, problem: TuningProblem, seed: int, *, restricted: bool = False, **options: Any) -> Tuner:
-    """Return a tuner; `options` are the strategy's. If `restricted`, its search space is what compiles."""
+    """Return a tuner; `options` are the strategy's. If `restricted`, its configurations are those that compile."""
     return _KernelTuner(STRATEGIES[name], problem, seed, {**_SEEDED.get(name, {}), **options}, restricted)
 
 

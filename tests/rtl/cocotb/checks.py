@@ -40,7 +40,7 @@ def bench_accelerator() -> Accelerator:
 
 
 def second_accelerator() -> Accelerator:
-    """Return what two_accelerators.sv has beside it."""
+    """Return the files that two_accelerators.sv needs."""
     small = {"log_uop_buff_size": 12, "log_inp_buff_size": 12, "log_wgt_buff_size": 14, "log_acc_buff_size": 13}
     parameters = replace(load_parameters("pynq"), **small)
     return Accelerator(

@@ -56,7 +56,7 @@ def died(taken: bool = True) -> WorkerDiedError:
 
 
 class Worker:
-    """A worker that gives these answers in turn, and notes what it is asked and how long that may take."""
+    """A worker that gives these answers in turn, and notes each request and its time limit."""
 
     def __init__(self, *answers: Record | Exception, pynq: str = "3.0.1") -> None:
         self.answers = list(answers)

@@ -51,7 +51,7 @@ def module() -> Iterator[ModuleType]:
 
 
 class Device:
-    """Driver, memory and networks in one: requests are noted, and `answers` are said or raised."""
+    """A driver, a memory and networks in one. It notes each request, and returns or raises the answer in `answers`."""
 
     def __init__(self) -> None:
         self.did: list[Any] = []
@@ -88,7 +88,7 @@ class Bench:
         self.worker = module.Worker(theirs, home)
 
     def serve(self, *messages: Record) -> list[tuple[int, Record]]:
-        """Send requests, numbered from 1, and the end; return what the worker says until it ends."""
+        """Send requests, numbered from 1, and the end; return the worker's lines until it ends."""
         for number, message in enumerate(messages, 1):
             self.ours.sendall(encode_frame(to_frame(message, number)))
         self.ours.shutdown(socket.SHUT_WR)

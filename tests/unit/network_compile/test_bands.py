@@ -260,7 +260,7 @@ def test_a_network_of_one_row_in_bands_runs_as_its_reference(accelerator: Accele
 
 
 def mixed() -> Graph:
-    """Return a graph of what runs in bands and of what does not: a gate, a concatenation, a mean, an upsampling."""
+    """Return a graph of nodes that run in bands and of others: a gate, a concatenation, a mean, an upsampling."""
     builder = Builder((1, 16, 6, 6), 9)
     left, right = builder.conv("x", 16), builder.conv("x", 16, 1)
     same = {"shift": 7, "clip": [-128, 127]}

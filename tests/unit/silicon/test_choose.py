@@ -57,7 +57,7 @@ def test_choose_refuses_a_machine_that_is_not() -> None:
 
 
 class Timed:
-    """A model by which a program, a pair of its cycles and status, takes these; it keeps what it was asked."""
+    """A model by which a program, a pair of its cycles and status, takes these; it keeps its requests."""
 
     def __init__(self) -> None:
         self.asked: list[list[Any]] = []

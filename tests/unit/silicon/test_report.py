@@ -1,4 +1,4 @@
-"""Predictions and fits as text and JSON: which records count, what each line says, and the sums below."""
+"""Predictions and fits as text and JSON: the records that count, the words of each line, and the sums below."""
 
 from __future__ import annotations
 

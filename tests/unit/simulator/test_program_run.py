@@ -1,4 +1,4 @@
-"""A program in the model's memory: where its buffers lie, what they hold at first, and inputs that are not its own."""
+"""A program in the model's memory: the places of its buffers, their first contents, and inputs that are not its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The run or the campaign that an id names, and what was meant by one that names none."""
+"""The run or the campaign that an id names, and suggestions for one that names none."""
 
 from __future__ import annotations
 

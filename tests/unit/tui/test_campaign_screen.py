@@ -1,4 +1,4 @@
-"""The screen of a campaign: its head, its table's figures, what its keys do and when they do nothing."""
+"""The screen of a campaign: its head, its table's figures, its keys and when they do nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The line that the window leaves in the terminal, and what it filters from its drawing."""
+"""The line that the window leaves in the terminal, and its filter of the drawing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines that are seen: the cursor's moves, what is scrolled to, and which style a line has."""
+"""Lines that are seen: the cursor's moves, scrolling, and the style of each line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The form of a new run: what its fields hold, what Enter starts, and where an error is shown."""
+"""The form of a new run: its fields, the run that Enter starts, and the place of an error."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Forms(App[None]):
 
 
 class Starts:
-    """What the form asked to be started, and what comes of it."""
+    """The run that the form starts, and its result."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[dict[str, str], Run | None, Path]] = []

@@ -1,4 +1,4 @@
-"""The tuner `order` proposes what compiles first, cheapest first by its figure, and everything once."""
+"""The tuner `order` proposes configurations that compile first, cheapest first by its figure, and everything once."""
 
 from __future__ import annotations
 

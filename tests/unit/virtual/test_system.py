@@ -1,4 +1,4 @@
-"""Process 1 of a virtual board: what a signal and a word of its power switch do, and how its server is kept up."""
+"""Process 1 of a virtual board: signals, words of its power switch, and restarts of its server."""
 
 from __future__ import annotations
 

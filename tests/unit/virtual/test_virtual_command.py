@@ -18,7 +18,7 @@ from hilt.virtual.errors import VirtualBoardError
 
 
 class Held:
-    """A supervisor that is held: what is asked of it is noted."""
+    """A supervisor that is held: it notes each request."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.did: list[str] = []
